@@ -1,0 +1,1 @@
+"""An event-sourced contract ledger for A2A clients."""

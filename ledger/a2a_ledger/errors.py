@@ -1,0 +1,128 @@
+"""The whole error tree. Every error that leaves this package is one of these.
+
+LedgerError
+├── UsageError                  an argument, a setting or an input file is wrong (exit 2)
+├── FormatError                 bytes are not in the form that docs/format.md gives
+│   ├── CardError               these bytes cannot be captured as an Agent Card
+│   └── BundleError             this is not an evidence bundle that may be read
+├── CaptureError                the guard stopped a call
+│   ├── ContractChangedError    the contract changed before the send; nothing was sent
+│   ├── SendRefusedError        the freshness table says abort, for another reason than a change
+│   ├── SpentClientError        the client was built on a contract that is gone
+│   ├── ContractDivergenceError the peer left the frozen contract (mode "enforce")
+│   └── LedgerUnavailableError  the ledger could not record and the caller asked to block
+├── ContractFrozenError         also a RuntimeError: the minimal client's own error
+├── StoreError                  the database, the key store or the mark
+│   ├── ConflictError           somebody else recorded this first
+│   ├── BusyError               a lock was held longer than the time-out
+│   ├── ReadOnlyError           this ledger was opened without the right or the keys to write
+│   ├── MissingKeysError        a database without its key store, or the reverse
+│   └── RollbackError           the database is older than its high-water mark
+└── VerificationError           a check that must hold does not
+    ├── SignatureError
+    ├── InclusionError
+    ├── ConsistencyError
+    └── PolicyError             nothing that the reader trusts speaks for this
+
+A message says what was expected, what was found, where, and what to do. `hint` is one more
+line for people; only the command line prints it.
+"""
+
+
+class LedgerError(Exception):
+    """Base of every error of this package."""
+
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        if hint:
+            self.hint = hint
+
+
+class UsageError(LedgerError):
+    """An argument, a setting or an input file is wrong."""
+
+
+class FormatError(LedgerError):
+    """Bytes are not in the form that docs/format.md gives."""
+
+
+class CardError(FormatError):
+    """These bytes cannot be captured as an Agent Card."""
+
+
+class BundleError(FormatError):
+    """This is not an evidence bundle that may be read."""
+
+
+class CaptureError(LedgerError):
+    """The guard stopped a call."""
+
+
+class SendRefusedError(CaptureError):
+    """The freshness table says abort before send; nothing was sent."""
+
+
+class ContractChangedError(SendRefusedError):
+    """The peer's contract changed before the send; nothing was sent."""
+
+
+class SpentClientError(CaptureError):
+    """The client was built on a contract that is gone; build it again to accept the new one."""
+
+
+class ContractDivergenceError(CaptureError):
+    """The peer left the frozen contract, with certainty, in mode "enforce"."""
+
+
+class LedgerUnavailableError(CaptureError):
+    """The ledger could not record, and `on_ledger_failure` is "block"."""
+
+
+class ContractFrozenError(LedgerError, RuntimeError):
+    """The minimal client's error: freezing outside `submitted`, or a card that left the frozen hash."""
+
+
+class StoreError(LedgerError):
+    """The database, the key store or the high-water mark."""
+
+
+class ConflictError(StoreError):
+    """Somebody else recorded this position or this version first."""
+
+
+class BusyError(StoreError):
+    """A lock on the database was held longer than the time-out."""
+
+
+class ReadOnlyError(StoreError):
+    """This ledger was opened without the right or the keys to write."""
+
+
+class MissingKeysError(StoreError):
+    """A database without its key store, or a key store that lacks a key."""
+
+
+class RollbackError(StoreError):
+    """The database is older than its high-water mark."""
+
+
+class VerificationError(LedgerError):
+    """A check that must hold does not."""
+
+
+class SignatureError(VerificationError):
+    """A signature does not verify, or no known key made it."""
+
+
+class InclusionError(VerificationError):
+    """A leaf is not under this tree head (RFC 9162 section 2.1.3)."""
+
+
+class ConsistencyError(VerificationError):
+    """A later tree head does not extend an earlier one (RFC 9162 section 2.1.4)."""
+
+
+class PolicyError(VerificationError):
+    """Nothing that the reader trusts speaks for this."""
