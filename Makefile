@@ -1,0 +1,47 @@
+# Thin targets. Each makes its own virtual environment in .venv when there is none, or when
+# pyproject.toml changed. What is needed before: Python 3.11 or later, git and make.
+
+# The first interpreter that is new enough and can make environments (Debian: package python3-venv).
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CODE := ledger/a2a_ledger projections/a2a_ledger_projections tests cli.py
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: demo test check fix docs bench
+
+demo: $(READY)
+	$(BIN)/a2a-ledger demo
+
+test: $(READY)
+	$(BIN)/pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CODE)
+	@command -v node >/dev/null || $(BIN)/pip install --quiet 'pyright[nodejs]'
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/architecture tests/docs
+
+fix: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(READY)
+	$(BIN)/pytest -q tests/docs
+
+bench: $(READY)
+	$(BIN)/a2a-ledger bench
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and ensurepip was found; name one: make PYTHON=/path/to/python3"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
