@@ -1,0 +1,318 @@
+"""The evidence bundle: one zip that somebody who trusts neither side can check with tools of their own.
+
+A bundle is a BagIt bag (RFC 8493) in the zip form of `archive`. `sha256sum -c` reads its manifests,
+`openssl` its signature, a C2SP verifier its checkpoint and proofs; docs/format.md section 11 has the
+table of files. This module knows names and forms only: `export` chooses what goes in, `verify` judges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.archive import MAX_TOTAL, read_archive, write_archive
+from a2a_ledger.errors import BundleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+PROFILE = "a2a-evidence/1"
+
+BAGIT = "bagit.txt"
+BAG_INFO = "bag-info.txt"
+MANIFEST = "manifest-sha256.txt"
+TAG_MANIFEST = "tagmanifest-sha256.txt"
+SIGNATURE = "tagmanifest-sha256.txt.sig"
+README = "README.txt"
+
+CLAIMS = "data/claims.json"
+EXPORT_STATEMENT = "data/export.dsse.json"
+CHECKPOINT = "data/log/checkpoint"
+LEAVES = "data/log/events.jsonl"
+INDEX = "data/log/index.tsv"
+PROOFS = "data/log/proofs/"
+CONSISTENCY = "data/log/consistency/"
+RECORDS = "data/records/"
+BLOBS = "data/blobs/"
+STREAMS = "data/streams/"
+STATEMENTS = "data/statements/"
+KEYS = "data/keys/untrusted/"
+ENGINE = "data/replay/engine.json"
+EXPECTED = "data/replay/expected.jsonl"
+REPLAY_PROFILE = "data/replay/profile.toml"
+CUSTODY = "data/custody.json"
+POLICY_EXAMPLE = "data/policy.example.txt"
+
+_BAGIT_TEXT = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+_MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9._/-]+)")
+_INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody"
+_SECRET_SIZE = 32
+_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
+class IndexRow(NamedTuple):
+    """One line of `data/log/index.tsv`: where the parts of one event stand."""
+
+    line: int  # of events.jsonl, from 1
+    n: int  # index of the leaf in the log
+    stream: str
+    ver: int
+    record: str  # file
+    body: str  # folder of the body's parts, or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle's files in memory, and what reading them as a zip already showed to be changed."""
+
+    files: Mapping[str, bytes]
+    damaged: tuple[str, ...]
+
+    def text(self, name: str) -> str:
+        """Return a file as ASCII or UTF-8 text.
+
+        Raises:
+            BundleError: The file is missing or is not text.
+        """
+        try:
+            return self.read(name).decode("utf-8")
+        except UnicodeDecodeError as problem:
+            raise BundleError(f"{name}: expected UTF-8 text, byte {problem.start} is none") from problem
+
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            BundleError: The file is missing.
+        """
+        try:
+            return self.files[name]
+        except KeyError:
+            raise BundleError(f"{name} is missing from the bundle") from None
+
+    def under(self, folder: str) -> list[str]:
+        """Return the names of the files in `folder` (which ends in a slash), sorted."""
+        return sorted(name for name in self.files if name.startswith(folder))
+
+    def leaves(self) -> list[bytes]:
+        """Return the leaves that the bundle shows, exact bytes without line feed.
+
+        Raises:
+            BundleError: Missing, or the last line does not end.
+        """
+        content = self.read(LEAVES)
+        if not content.endswith(b"\n"):
+            raise BundleError(f"{LEAVES}: the last line does not end in a line feed")
+        return content[:-1].split(b"\n")
+
+    def index(self) -> list[IndexRow]:
+        """Return the rows of `data/log/index.tsv`.
+
+        Raises:
+            BundleError: Not the columns that docs/format.md section 11 gives.
+        """
+        lines = self.text(INDEX).split("\n")
+        if lines[0] != _INDEX_HEAD or lines[-1] != "":
+            raise BundleError(f"{INDEX}: expected the columns {_INDEX_HEAD!r} and a line feed at the end")
+        rows: list[IndexRow] = []
+        for number, text in enumerate(lines[1:-1], start=1):
+            cells = text.split("\t")
+            if len(cells) != len(IndexRow._fields) or not all(_COUNT.fullmatch(cells[i]) for i in (0, 1, 3)):
+                raise BundleError(f"{INDEX}: line {number + 1} is not {_INDEX_HEAD!r}")
+            rows.append(IndexRow(int(cells[0]), int(cells[1]), cells[2], int(cells[3]), cells[4], cells[5]))
+        return rows
+
+    def stream_key(self, stream: str) -> bytes | None:
+        """Return the disclosed key of a stream, None if it is not disclosed.
+
+        Raises:
+            BundleError: It is not 32 bytes.
+        """
+        name = stream_key_file(stream)
+        if name not in self.files:
+            return None
+        return _secret(name, self.files[name])
+
+    def salt(self, index: int) -> bytes:
+        """Return the salt of the record at `index`.
+
+        Raises:
+            BundleError: Missing, or not 32 bytes.
+        """
+        name = salt_file(index)
+        return _secret(name, self.read(name))
+
+    def blob_parts(self, blob: str) -> list[tuple[bytes, bytes] | bytes]:
+        """Return a blob's parts in order: (salt, bytes), or the bytes of the `.hole` file.
+
+        Raises:
+            BundleError: A part is there twice or by half, or its salt is not 32 bytes.
+        """
+        parts: list[tuple[bytes, bytes] | bytes] = []
+        while True:
+            part = f"{BLOBS}{blob}/{len(parts)}"
+            there = [name in self.files for name in (part, f"{part}.salt", f"{part}.hole")]
+            if there == [True, True, False]:
+                parts.append((_secret(f"{part}.salt", self.files[f"{part}.salt"]), self.files[part]))
+            elif there == [False, False, True]:
+                parts.append(self.files[f"{part}.hole"])
+            elif any(there):
+                raise BundleError(f"{part}: expected this file and its .salt, or one .hole in their place")
+            else:
+                return parts
+
+
+def _load(path: Path) -> bytes:
+    """Return the bytes of a bundle's file, refusing one that is too large to be a bundle before it is read."""
+    try:
+        if path.stat().st_size > MAX_TOTAL:
+            raise BundleError(f"{path}: {path.stat().st_size} bytes; a bundle may have {MAX_TOTAL}")
+        return path.read_bytes()
+    except OSError as problem:
+        raise BundleError(f"{path}: cannot be read: {problem.strerror}") from problem
+
+
+def _secret(name: str, content: bytes) -> bytes:
+    """Return `content` if it has the one length that salts and stream keys have."""
+    if len(content) != _SECRET_SIZE:
+        raise BundleError(f"{name}: expected {_SECRET_SIZE} bytes, found {len(content)}")
+    return content
+
+
+def proof_file(index: int) -> str:
+    """Return the name of the inclusion proof of the leaf at `index`."""
+    return f"{PROOFS}{index}.tlog-proof"
+
+
+def record_file(index: int) -> str:
+    """Return the name of the record behind the leaf at `index`."""
+    return f"{RECORDS}{index}.json"
+
+
+def salt_file(index: int) -> str:
+    """Return the name of that record's salt."""
+    return f"{RECORDS}{index}.salt"
+
+
+def stream_key_file(stream: str) -> str:
+    """Return the name of a stream's key; the colon of a stream's name is no plain file name character."""
+    return f"{STREAMS}{stream.replace(':', '.')}.key"
+
+
+def blob_files(blob: str, parts: Iterable[tuple[bytes, bytes] | tuple[int, bytes]]) -> dict[str, bytes]:
+    """Return the files of one blob whose stored parts are (salt, bytes), or (length, part hash) for a hole."""
+    files: dict[str, bytes] = {}
+    for number, (salt_or_length, content) in enumerate(parts):
+        name = f"{BLOBS}{blob}/{number}"
+        if isinstance(salt_or_length, int):
+            files[f"{name}.hole"] = f'[{salt_or_length},"{content.hex()}"]'.encode()
+        else:
+            files[name] = content
+            files[f"{name}.salt"] = salt_or_length
+    return files
+
+
+def index_text(rows: Iterable[IndexRow]) -> bytes:
+    """Return the bytes of `data/log/index.tsv`."""
+    return "".join(f"{line}\n" for line in (_INDEX_HEAD, *("\t".join(map(str, row)) for row in rows))).encode()
+
+
+def write_bundle(
+    payload: Mapping[str, bytes],
+    *,
+    readme: str,
+    info: Mapping[str, str],
+    sign: Callable[[bytes], bytes] | None,
+) -> bytes:
+    """Return the bundle of these files: same input, same bytes.
+
+    `payload` maps names under `data/` to contents, `info` is what `bag-info.txt` says besides the
+    sums, `sign` makes the exporter's raw Ed25519 signature over `tagmanifest-sha256.txt`; without
+    it the bundle has no such signature.
+
+    Raises:
+        BundleError: More, larger or other names than a bundle may have.
+    """
+    for name in payload:
+        if not name.startswith("data/"):
+            raise BundleError(f"{name}: a bag's payload lies under data/")
+    labels = {
+        "BagIt-Profile-Identifier": PROFILE,
+        **info,
+        "Payload-Oxum": f"{sum(map(len, payload.values()))}.{len(payload)}",
+    }
+    tags = {
+        BAGIT: _BAGIT_TEXT,
+        BAG_INFO: "".join(f"{label}: {value}\n" for label, value in labels.items()).encode(),
+        README: readme.encode(),
+        MANIFEST: _manifest(payload),
+    }
+    tags[TAG_MANIFEST] = _manifest(tags)
+    if sign is not None:
+        tags[SIGNATURE] = sign(tags[TAG_MANIFEST])
+    return write_archive({**payload, **tags})
+
+
+def read_bundle(source: bytes | Path) -> Bundle:
+    """Return the bundle in a zip file or in its bytes, all in memory.
+
+    Only the zip and the presence of a bag are judged here; whether files are intact is `file_faults`.
+
+    Raises:
+        BundleError: The zip is one of those that two readers could read differently, or is no bag.
+    """
+    archive = read_archive(_load(source) if isinstance(source, Path) else source)
+    for name in (BAGIT, MANIFEST, TAG_MANIFEST):
+        if name not in archive.files:
+            raise BundleError(f"this zip is no evidence bundle: {name} is missing")
+    return Bundle(archive.files, archive.damaged)
+
+
+def file_faults(bundle: Bundle) -> list[str]:
+    """Return one sentence for each file that is not what the manifests say; none if all are intact."""
+    faults: list[str] = []
+    if bundle.files[BAGIT] != _BAGIT_TEXT:
+        faults.append(f"{BAGIT}: not the two lines of BagIt 1.0 in UTF-8")
+    payload = {name for name in bundle.files if name.startswith("data/")}
+    tags = set(bundle.files) - payload - {TAG_MANIFEST, SIGNATURE}
+    for manifest, expected in ((TAG_MANIFEST, tags), (MANIFEST, payload)):
+        try:
+            listed = _read_manifest(bundle, manifest)
+        except BundleError as problem:
+            faults.append(str(problem))
+            continue
+        faults += [
+            f"{name}: listed in {manifest}, missing from the bundle" for name in sorted(listed.keys() - expected)
+        ]
+        faults += [f"{name}: in the bundle, not listed in {manifest}" for name in sorted(expected - listed.keys())]
+        for name in sorted(listed.keys() & expected):
+            found = hashlib.sha256(bundle.files[name]).hexdigest()
+            if found != listed[name]:
+                faults.append(f"{name}: manifest says {listed[name][:8]}…, file is {found[:8]}…")
+    said = {fault.partition(":")[0] for fault in faults}
+    faults += [f"{name}: does not fit its checksum in the zip" for name in bundle.damaged if name not in said]
+    return faults
+
+
+def _manifest(files: Mapping[str, bytes]) -> bytes:
+    """Return a BagIt manifest, which is what `sha256sum -c` reads."""
+    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
+
+
+def _read_manifest(bundle: Bundle, manifest: str) -> dict[str, str]:
+    """Return name -> digest of a manifest in the exact form that `_manifest` writes."""
+    lines = bundle.text(manifest).split("\n")
+    if lines[-1] != "":
+        raise BundleError(f"{manifest}: the last line does not end in a line feed")
+    listed: dict[str, str] = {}
+    for number, line in enumerate(lines[:-1], start=1):
+        match = _MANIFEST_LINE.fullmatch(line)
+        if match is None:
+            raise BundleError(f"{manifest}: line {number} is not '<sha256>  <name>'")
+        if match[2] in listed:
+            raise BundleError(f"{manifest}: line {number} lists {match[2]} again")
+        listed[match[2]] = match[1]
+    return listed

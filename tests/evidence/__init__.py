@@ -1,0 +1,1 @@
+"""Tests of the evidence side: bundles, verification, replay, audit."""
