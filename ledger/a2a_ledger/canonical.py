@@ -1,0 +1,141 @@
+"""Canonical JSON of the record profile: the one spelling of every record (docs/format.md section 3).
+
+The profile is null, true, false, integers within ±(2^53-1), strings of Unicode scalar values, lists,
+and objects with ASCII keys. Within it `json.dumps` with sorted keys and no spaces *is* RFC 8785: the
+two differ only in floats and in the order of keys outside ASCII, and neither can occur.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from a2a_ledger.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_ledger.events import Json, JsonObject
+
+MAX_SAFE = 2**53 - 1
+"""The largest integer that every JSON reader holds exactly (I-JSON, RFC 7493 section 2.2)."""
+
+MAX_DEPTH = 16
+"""How many lists and objects may lie in each other, the outermost counted."""
+
+_MAX_DIGITS = 17  # sign and the 16 digits of MAX_SAFE: longer tokens are out of range unread
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
+
+def canonical(value: Json, *, depth: int = MAX_DEPTH) -> bytes:
+    """Return the RFC 8785 bytes of a value of the record profile.
+
+    Args:
+        value: null, bool, integer, string, list or object, nested.
+        depth: How many levels of lists and objects are allowed.
+
+    Raises:
+        FormatError: The value holds something outside of the profile; the message says what.
+    """
+    _check(value, depth, "the record")
+    try:
+        return _encode(value).encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"expected strings of Unicode scalar values, found the lone surrogate {error.object[error.start]!a}"
+        ) from None
+
+
+def parse_canonical(data: bytes, *, depth: int = MAX_DEPTH) -> Json:
+    """Read bytes that are exactly the canonical spelling of a value of the record profile.
+
+    Raises:
+        FormatError: The bytes are not JSON, leave the profile (a fraction, an exponent, NaN, a lone
+            surrogate, a duplicate key, a byte order mark), or differ from their own re-serialisation.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"expected UTF-8, found an ill-formed sequence at byte {error.start}") from None
+    try:
+        value = cast("Json", _decode(text))
+    except RecursionError:
+        raise FormatError(f"expected at most {depth} levels of lists and objects, found far more") from None
+    except ValueError as error:
+        raise FormatError(f"expected JSON text of the record profile, found something else: {error}") from None
+    again = canonical(value, depth=depth)
+    if again != data:
+        at = next((i for i, (a, b) in enumerate(zip(again, data, strict=False)) if a != b), min(len(again), len(data)))
+        raise FormatError(f"expected the canonical spelling (RFC 8785), found another one from byte {at} on")
+    return value
+
+
+def timestamp(at: datetime) -> str:
+    """Spell a point in time as records do: UTC, RFC 3339, always six digits of a second.
+
+    Raises:
+        FormatError: The time has no zone, so nobody can say when it was.
+    """
+    if at.tzinfo is None:
+        raise FormatError(f"expected a time with a time zone, found {at!r}; use datetime.now(timezone.utc)")
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").zfill(26) + "Z"
+
+
+def _check(value: object, depth: int, where: str) -> None:
+    """Walk a value; raise FormatError at the first thing outside of the profile."""
+    if value is None or isinstance(value, (str, bool)):
+        return
+    if isinstance(value, int):
+        if not -MAX_SAFE <= value <= MAX_SAFE:
+            raise FormatError(f"expected an integer within ±(2^53-1), found a larger one in {where}")
+    elif isinstance(value, dict):
+        _check_depth(depth, where)
+        for key, member in cast("dict[object, object]", value).items():
+            if not isinstance(key, str) or not key.isascii():
+                raise FormatError(f"expected keys of ASCII characters, found {key!a} in {where}")
+            _check(member, depth - 1, where)
+    elif isinstance(value, list):
+        _check_depth(depth, where)
+        for item in cast("list[object]", value):
+            _check(item, depth - 1, where)
+    else:
+        raise FormatError(
+            f"expected null, bool, integer, string, list or object, found {type(value).__name__} in {where}"
+        )
+
+
+def _check_depth(depth: int, where: str) -> None:
+    if depth <= 0:
+        raise FormatError(f"expected at most {MAX_DEPTH} levels of lists and objects, found more in {where}")
+
+
+def _pairs(pairs: Sequence[tuple[str, Json]]) -> JsonObject:
+    """Build an object, refusing a key that stands twice: two readers would see two values."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!a} stands twice")
+    return found
+
+
+def _integer(token: str) -> int:
+    """Read an integer token; one that is too long is refused before it costs anything."""
+    if len(token) > _MAX_DIGITS:
+        raise ValueError(f"the integer {token[:20]}… is outside ±(2^53-1)")
+    return int(token)
+
+
+def _no_float(token: str) -> NoReturn:
+    raise ValueError(f"the number {token[:40]} has a fraction or an exponent")
+
+
+def _no_constant(token: str) -> NoReturn:
+    raise ValueError(f"{token} is not JSON")
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_int=_integer, parse_float=_no_float, parse_constant=_no_constant
+).decode

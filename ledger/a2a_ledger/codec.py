@@ -1,0 +1,322 @@
+"""Records: how an event becomes the bytes that are hashed, and the bytes that are stored.
+
+R is the canonical JSON of exactly ten members (docs/format.md section 3):
+
+    {"at":…Z,"blobs":{role:{"id","kept","size"}},"data":{…},"how":…,"log":origin,"prev":hex|null,
+     "stream":…,"type":…,"v":1,"ver":n}
+
+What was hashed is what is stored: nothing is ever re-encoded to be verified. The container around
+it, msgpack `[1, salt, R, {blob id: [[salt, bytes] | [len, part], …]}]` (section 13), is storage,
+not evidence. This is the only module that knows msgpack; it also gathers the names of the modules
+below it (canonical, commitments, record, tags), so that others import from one place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgpack
+
+from a2a_ledger.canonical import MAX_DEPTH, MAX_SAFE, canonical, parse_canonical, timestamp
+from a2a_ledger.commitments import (
+    SECRET,
+    Hole,
+    Kept,
+    Part,
+    blob_id,
+    commitment,
+    findings_key,
+    leaf,
+    part_hash,
+    stream_commitment,
+    stream_tag,
+    task_id,
+)
+from a2a_ledger.errors import FormatError
+from a2a_ledger.fields import data_of
+from a2a_ledger.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, read_record
+from a2a_ledger.tags import finding_tag, tags_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from a2a_ledger.events import Event, Json, JsonObject
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_HEADERS",
+    "MAX_INLINE",
+    "MAX_RECORD",
+    "MAX_SAFE",
+    "SECRET",
+    "BlobRef",
+    "Content",
+    "Draft",
+    "Hole",
+    "Kept",
+    "Part",
+    "Parts",
+    "Record",
+    "SealedBlob",
+    "Withheld",
+    "blob_id",
+    "canonical",
+    "commitment",
+    "draft",
+    "finding_tag",
+    "findings_key",
+    "leaf",
+    "pack_container",
+    "pack_parts",
+    "parse_canonical",
+    "part_hash",
+    "read_record",
+    "seal",
+    "stream_commitment",
+    "stream_tag",
+    "tags_of",
+    "task_id",
+    "timestamp",
+    "unpack_container",
+    "unpack_parts",
+]
+
+MAX_INLINE = 64 * 1024
+"""Octets of a blob up to which its parts lie in the event's own row."""
+
+MAX_HEADERS = 16
+"""Header blobs of one record at most."""
+
+_CONTAINER = 1
+_PLACE = 128 + 66 + 20 + 100  # log, prev, ver and a stream commitment at their longest
+_STREAM_NAME = re.compile(r"ledger|(?:task|peer|findings):[A-Za-z0-9:._-]{1,100}")
+
+
+class Withheld(NamedTuple):
+    """A part whose octets and salt are never stored: a credential, or the tail over the size limit."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a caller hands in for one blob: its parts in order, and what the size limit kept."""
+
+    parts: tuple[bytes | Withheld, ...]
+    kept: str = "all"  # all head none
+
+    @classmethod
+    def of(cls, content: bytes) -> Content:
+        """Return a content of one whole part."""
+        return cls((content,))
+
+
+class SealedBlob(NamedTuple):
+    """One blob with its salts: id (32 octets), what was kept, size in octets, stored parts."""
+
+    id: bytes
+    kept: str
+    size: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A fact before it has a place in the log: made outside of any lock.
+
+    Its salt is the identity of the append: handing the same draft in again is a retry, never a
+    second event.
+    """
+
+    stream: str
+    type: str
+    at: str
+    how: str
+    data: bytes  # canonical JSON of the event's fields
+    salt: bytes
+    blobs: Mapping[str, SealedBlob]  # by role
+    tags: tuple[str, ...]
+    head: bytes  # R up to the value of "log"
+    tail: bytes  # R from "stream" up to the value of "ver"
+
+
+def draft(  # noqa: PLR0913 - a fact has this many independent sides, and all are named at the call
+    event: Event,
+    *,
+    stream: str,
+    at: datetime,
+    entropy: Callable[[int], bytes],
+    blobs: Mapping[str, Content | bytes] | None = None,
+    how: str = "live",
+) -> Draft:
+    """Seal an event's fields and blobs: everything that does not depend on the head of the log.
+
+    Args:
+        event: One of the closed table; `stream_commitment` is left to the store.
+        stream: `ledger`, `peer:…`, `task:…` or `findings:…`.
+        at: Our clock, with a time zone.
+        entropy: Gives that many random octets; read once for all salts of the record.
+        blobs: Content by role; at most 16 roles that begin with `header.`.
+        how: `live`, `import` or `derived`.
+
+    Raises:
+        FormatError: A value outside of the record profile, a record over 64 KiB, too many headers,
+            an unknown stream or how.
+    """
+    if not _STREAM_NAME.fullmatch(stream):
+        raise FormatError(f"expected a stream named ledger, peer:…, task:… or findings:…, found {stream[:80]!a}")
+    if how not in HOWS:
+        raise FormatError(f"expected how to be one of {', '.join(sorted(HOWS))}, found {how!a}")
+    if event.stream_commitment is not None:
+        raise FormatError("expected no stream_commitment in a draft: the store states it in version 0")
+    data = data_of(event)
+    data_bytes = canonical(data, depth=MAX_DEPTH - 1)
+    sealed, salt = _seal_blobs(blobs or {}, entropy)
+    spelled = timestamp(at)
+    head = _head(spelled, sealed, data_bytes, how)
+    tail = b',"stream":"%s","type":"%s","v":1,"ver":' % (stream.encode(), event.TYPE.encode())
+    if len(head) + len(tail) + _PLACE > MAX_RECORD:
+        raise FormatError(
+            f"expected a record of at most {MAX_RECORD} octets, found about {len(head) + len(tail)} in {event.TYPE}; "
+            "long values belong in a blob"
+        )
+    tags = tags_of(stream, event.TYPE, data)
+    return Draft(stream, event.TYPE, spelled, how, data_bytes, salt, sealed, tags, head, tail)
+
+
+def seal(
+    draft: Draft, *, log: str, ver: int, prev: str | None, stream_commitment: str | None = None
+) -> tuple[bytes, bytes]:
+    """Give a draft its place: return R and c (32 octets).
+
+    `stream_commitment` is stated in version 0 of every stream that is not a task's.
+    """
+    head = draft.head
+    if stream_commitment is not None:
+        data = cast("JsonObject", json.loads(draft.data))
+        data["stream_commitment"] = stream_commitment
+        head = _head(draft.at, draft.blobs, canonical(data, depth=MAX_DEPTH - 1), draft.how)
+    spelled = b"null" if prev is None else b'"%s"' % prev.encode()
+    raw = b'%s%s","prev":%s%s%d}' % (head, log.encode(), spelled, draft.tail, ver)
+    return raw, commitment(draft.salt, raw)
+
+
+def pack_container(salt: bytes, raw: bytes, blobs: Iterable[SealedBlob]) -> bytes:
+    """Return container version 1 of a record and those of its blobs that lie in its row."""
+    return _pack((_CONTAINER, salt, raw, {blob.id: blob.parts for blob in blobs}))
+
+
+def unpack_container(state: object) -> tuple[bytes, bytes, dict[bytes, tuple[Part, ...]]]:
+    """Return salt, R and the stored parts by blob id from container version 1.
+
+    Raises:
+        FormatError: These are not the octets of such a container.
+    """
+    container = _unpack(state)
+    if not isinstance(container, list) or not container:
+        raise FormatError("expected a container [1, salt, R, {blob id: parts}], found another shape")
+    version, *fields = cast("list[object]", container)
+    if version != _CONTAINER:
+        raise FormatError(f"expected container version {_CONTAINER}, found {version!a}; did a newer release write it?")
+    match fields:
+        case [bytes(salt), bytes(raw), dict()] if len(salt) == SECRET:
+            blobs = cast("dict[object, object]", fields[2])
+            return salt, raw, {_key(key): _parts(parts) for key, parts in blobs.items()}
+        case _:
+            raise FormatError("expected a container [1, salt, R, {blob id: parts}], found another shape")
+
+
+def pack_parts(parts: Iterable[Part]) -> bytes:
+    """Return the stored form of a large blob's parts: msgpack `[[salt, bytes] | [len, part], …]`."""
+    return _pack(list(parts))
+
+
+def unpack_parts(stored: object) -> tuple[Part, ...]:
+    """Read the stored form of a large blob's parts.
+
+    Raises:
+        FormatError: These are not such octets.
+    """
+    return _parts(_unpack(stored))
+
+
+_pack = cast("Callable[[object], bytes]", msgpack.Packer(use_bin_type=True, autoreset=True).pack)
+
+
+def _unpack(stored: object) -> object:
+    if not isinstance(stored, bytes):
+        raise FormatError(f"expected stored octets, found a cell of type {type(stored).__name__}")
+    try:
+        return cast("object", msgpack.unpackb(stored, raw=False, strict_map_key=False))
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise FormatError(f"expected msgpack, found something else: {error}") from None
+
+
+def _key(key: object) -> bytes:
+    if not isinstance(key, bytes) or len(key) != SECRET:
+        raise FormatError("expected a blob id of 32 octets in the container, found something else")
+    return key
+
+
+def _parts(parts: object) -> tuple[Part, ...]:
+    if not isinstance(parts, list):
+        raise FormatError("expected a list of parts, found something else")
+    return tuple(map(_part, cast("list[object]", parts)))
+
+
+def _part(part: object) -> Part:
+    match part:
+        case [bytes(salt), bytes(content)] if len(salt) == SECRET:
+            return Kept(salt, content)
+        case [int(length), bytes(digest)] if length >= 0 and len(digest) == SECRET:
+            return Hole(length, digest)
+        case _:
+            raise FormatError("expected a part [salt, bytes] or [length, hash], found another shape")
+
+
+def _head(at: str, blobs: Mapping[str, SealedBlob], data: bytes, how: str) -> bytes:
+    """Return R up to the opening quote of the value of `log`."""
+    refs: Json = {role: {"id": b.id.hex(), "kept": b.kept, "size": b.size} for role, b in blobs.items()}
+    return b'{"at":"%s","blobs":%s,"data":%s,"how":"%s","log":"' % (at.encode(), canonical(refs), data, how.encode())
+
+
+def _seal_blobs(
+    blobs: Mapping[str, Content | bytes], entropy: Callable[[int], bytes]
+) -> tuple[dict[str, SealedBlob], bytes]:
+    """Return the sealed blobs by role and the record's own salt, all salts from one read of entropy."""
+    contents = {role: Content.of(c) if isinstance(c, bytes) else c for role, c in blobs.items()}
+    if (headers := sum(role.startswith("header.") for role in contents)) > MAX_HEADERS:
+        raise FormatError(f"expected at most {MAX_HEADERS} kept headers, found {headers}")
+    wanted = SECRET * (1 + sum(len(content.parts) for content in contents.values()))
+    salts = entropy(wanted)
+    if len(salts) != wanted:
+        raise FormatError(f"expected {wanted} octets of entropy, found {len(salts)}")
+    at = SECRET
+    sealed: dict[str, SealedBlob] = {}
+    for role, content in contents.items():
+        if content.kept not in KEPT:
+            raise FormatError(f"expected kept to be one of {', '.join(sorted(KEPT))}, found {content.kept!a}")
+        if not content.parts:
+            raise FormatError(f"expected at least one part in blob {role}, found none; an empty blob is one empty part")
+        end = at + SECRET * len(content.parts)
+        sealed[role] = _sealed(content, salts[at:end])
+        at = end
+    return sealed, salts[:SECRET]
+
+
+def _sealed(content: Content, salts: bytes) -> SealedBlob:
+    parts: list[Part] = []
+    size = 0
+    for index, item in enumerate(content.parts):
+        salt = salts[SECRET * index : SECRET * (index + 1)]
+        if isinstance(item, Withheld):
+            parts.append(Hole(len(item.content), part_hash(salt, item.content)))
+            size += len(item.content)
+        else:
+            parts.append(Kept(salt, item))
+            size += len(item)
+    return SealedBlob(blob_id(parts), content.kept, size, tuple(parts))

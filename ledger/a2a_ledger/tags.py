@@ -1,0 +1,132 @@
+"""Lookup tags: the questions by which records are found again, derived from each record alone.
+
+A tag is `<kind>:<value>`. It is written in the transaction of its event and is a pure function of
+stream, type and data, so an audit recomputes every one (docs/format.md section 4). Tags help to
+find; no proof rests on one.
+
+| tag | of | finds |
+|---|---|---|
+| `task:<peer>:<peer's task id>` | task.bound, task.adopted | the local task |
+| `context:<peer>:<context id>` | task.bound, task.adopted, message.recorded | a conversation |
+| `message:<peer>:<message id>` | message.recorded: an outgoing send | a resend of the same message |
+| `trace:<trace id>` | message.recorded | a distributed trace |
+| `sent:<peer>` | contract.captured, contract.reconstructed | the newest sends to a peer |
+| `lists:<interface url>` | card.fetched | the peers whose cards list a url |
+| `origin:<scheme://host[:port]>` | card.fetched with a body and status 200 | the peers of an origin |
+| `import:<sha256>` | anything imported, with its line | whether a file was imported, and how far |
+| `finding:<digest>` | violation.detected | whether this finding is recorded |
+| `ack:<stream>:<ver>` | finding.acknowledged | whether a finding is acknowledged |
+| `accepted:<peer>` | contract.accepted | acceptances of a peer's contract |
+| `aborted:<peer>` | send.aborted | sends that a change of contract stopped |
+| `hint:<peer>` | message.recorded: an answer 401 | hints that the card may be stale |
+| `contradicted:<peer>` | violation.detected: contract class, certain, about the peer | what contradicts a card |
+| `type:<type>` | key events, checkpoint.anchored | the few ledger-wide events |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from a2a_ledger.canonical import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from a2a_ledger.events import Json, JsonObject
+
+_SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
+_LEDGER_WIDE = frozenset({"checkpoint.anchored.v1", "key.added.v1", "key.retired.v1", "key.revoked.v1"})
+_HTTP_OK = 200
+_HTTP_UNAUTHORIZED = 401
+
+
+def tags_of(stream: str, event_type: str, data: JsonObject) -> tuple[str, ...]:
+    """Return the sorted lookup tags of one record. Never raises: odd values have no tag."""
+    rule = _RULES.get(event_type)
+    found = set(rule(data)) if rule else set[str]()
+    if event_type in _LEDGER_WIDE:
+        found.add(f"type:{event_type}")
+    source = data.get("source")
+    if isinstance(source, str) and "line" in data:
+        found.add(f"import:{source}")
+    _ = stream  # the derivation is defined over (stream, type, data); no tag needs the stream so far
+    return tuple(sorted(found))
+
+
+def finding_tag(rule: str, rule_set: str, profile_hash: str, trigger_c: str, subject: str) -> str:
+    """Return the tag under which one finding occurs at most once (docs/format.md section 10)."""
+    key: list[Json] = [rule, rule_set, profile_hash, trigger_c, subject]
+    return f"finding:{hashlib.sha256(canonical(key)).hexdigest()}"
+
+
+def _joined(kind: str, data: JsonObject, *names: str) -> Iterator[str]:
+    """Yield `kind:value:value` when every named member is a string or an integer."""
+    values = [data.get(name) for name in names]
+    if all(isinstance(value, (str, int)) and not isinstance(value, bool) for value in values):
+        yield ":".join([kind, *map(str, values)])
+
+
+def _message(data: JsonObject) -> Iterator[str]:
+    yield from _joined("context", data, "peer", "context_id")
+    yield from _joined("trace", data, "trace")
+    if data.get("direction") == "in" and data.get("status") == _HTTP_UNAUTHORIZED:
+        yield from _joined("hint", data, "peer")
+    if data.get("direction") == "out" and data.get("leg") == "request" and data.get("method") in _SENDS:
+        yield from _joined("message", data, "peer", "message_id")
+
+
+def _card(data: JsonObject) -> Iterator[str]:
+    interfaces = data.get("interfaces")
+    for interface in interfaces if isinstance(interfaces, list) else []:
+        if isinstance(interface, dict):
+            yield from _joined("lists", interface, "url")
+    peer_url = data.get("peer_url")
+    if data.get("status") == _HTTP_OK and isinstance(peer_url, str) and isinstance(data.get("raw_hash"), str):
+        try:
+            parts = urlsplit(peer_url)
+        except ValueError:
+            return
+        yield f"origin:{parts.scheme}://{parts.netloc}"
+
+
+def _finding(data: JsonObject) -> Iterator[str]:
+    trigger = data.get("trigger")
+    values = [data.get(name) for name in ("rule", "rule_set", "profile_hash")]
+    values += [trigger.get("c") if isinstance(trigger, dict) else None, data.get("subject")]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) == len(values):
+        yield finding_tag(*texts)
+
+
+def _identity(data: JsonObject) -> Iterator[str]:
+    yield from _joined("task", data, "peer", "task_id")
+    yield from _joined("context", data, "peer", "context_id")
+
+
+def _acknowledged(data: JsonObject) -> Iterator[str]:
+    violation = data.get("violation")
+    if isinstance(violation, dict):
+        yield from _joined("ack", violation, "stream", "ver")
+
+
+def _sent(data: JsonObject) -> Iterator[str]:
+    return _joined("sent", data, "peer")
+
+
+def _accepted(data: JsonObject) -> Iterator[str]:
+    return _joined("accepted", data, "peer")
+
+
+_RULES: dict[str, Callable[[JsonObject], Iterator[str]]] = {
+    "card.fetched.v1": _card,
+    "contract.accepted.v1": _accepted,
+    "contract.captured.v1": _sent,
+    "contract.reconstructed.v1": _sent,
+    "finding.acknowledged.v1": _acknowledged,
+    "message.recorded.v1": _message,
+    "task.adopted.v1": _identity,
+    "task.bound.v1": _identity,
+    "violation.detected.v1": _finding,
+}
