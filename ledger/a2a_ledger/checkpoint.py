@@ -334,11 +334,7 @@ class _PolicyReader:
             case ["group", name, threshold, *members] if members:
                 self._group(name, threshold, members)
             case ["quorum", name]:
-                if self.quorum is not None:
-                    raise FormatError("a second quorum line; a policy has exactly one")
-                if name != "none":
-                    self._defined(name)
-                self.quorum = name
+                self._quorum(name)
             case _:
                 msg = f"expected a log, witness, group or quorum line, found {line[:80]!r}"
                 raise FormatError(msg)
@@ -377,6 +373,13 @@ class _PolicyReader:
             msg = f"group {name!r} needs {needed} of its {len(members)} members: expected 1 to {len(members)}"
             raise FormatError(msg)
         self.groups[name] = Group(needed, tuple(members))
+
+    def _quorum(self, name: str) -> None:
+        if self.quorum is not None:
+            raise FormatError("a second quorum line; a policy has exactly one")
+        if name != "none":
+            self._defined(name)
+        self.quorum = name
 
     def _define(self, name: str) -> None:
         if name == "none" or name in self.witnesses or name in self.groups:
