@@ -1,0 +1,109 @@
+"""Server-sent events, read incrementally with the raw bytes of each event kept (WHATWG HTML section 9.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class SseEvent:
+    """One block of the stream, up to and including the blank line that ends it.
+
+    The `raw` of all blocks, joined, is the stream byte for byte.
+    """
+
+    raw: bytes
+    data: bytes
+    """The `data` lines joined by line feeds."""
+    name: str
+    """The `event` field, "" if there is none."""
+    has_data: bool
+    """False: a comment or a keep-alive, which readers of the standard do not see."""
+    complete: bool
+    """False: the stream ended before the blank line."""
+
+
+class SseParser:
+    """Cuts a byte stream into events. Lines may end in CR, LF or CRLF; chunks may cut anywhere.
+
+    A CR at the end of a chunk ends its line at once, so that an event is not held back until the next
+    one; a LF that follows belongs to that line end and is the first byte of the next block's `raw`.
+    """
+
+    def __init__(self) -> None:
+        self._raw = bytearray()
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._name = ""
+        self._after_cr = False
+        self._at_start = True
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """Take the next bytes; return the events that they complete."""
+        events: list[SseEvent] = []
+        start = 0
+        if chunk and self._after_cr:
+            self._after_cr = False
+            if chunk[:1] == b"\n":
+                self._raw += b"\n"
+                start = 1
+        for end in _LINE_END.finditer(chunk, start):
+            self._line += chunk[start : end.start()]
+            self._raw += chunk[start : end.end()]
+            start = end.end()
+            if self._end_line():
+                events.append(self._event(complete=True))
+        self._line += chunk[start:]
+        self._raw += chunk[start:]
+        if chunk:
+            self._after_cr = chunk[-1:] == b"\r"
+        return events
+
+    def close(self) -> list[SseEvent]:
+        """Say that the stream is over; return what stands unfinished, marked `complete=False`."""
+        if not self._raw:
+            return []
+        if self._line:
+            self._end_line()
+        cut_crlf = bytes(self._raw) == b"\n"  # only the second half of a line end that was counted already
+        return [self._event(complete=cut_crlf)]
+
+    def _end_line(self) -> bool:
+        """Read the line that just ended; True if it was the blank line that ends a block."""
+        line = bytes(self._line)
+        self._line.clear()
+        if self._at_start:
+            line = line.removeprefix(_BOM)
+            self._at_start = False
+        if not line:
+            return True
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+        return False
+
+    def _event(self, *, complete: bool) -> SseEvent:
+        event = SseEvent(
+            raw=bytes(self._raw),
+            data=b"\n".join(self._data),
+            name=self._name,
+            has_data=bool(self._data),
+            complete=complete,
+        )
+        self._raw.clear()
+        self._data.clear()
+        self._name = ""
+        return event
+
+
+def split_stream(body: bytes) -> list[SseEvent]:
+    """Cut a whole recorded stream into its events."""
+    parser = SseParser()
+    return [*parser.feed(body), *parser.close()]
