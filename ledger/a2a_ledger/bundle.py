@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.archive import MAX_TOTAL, read_archive, write_archive
+from a2a_ledger.codec import Hole, Kept
 from a2a_ledger.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from a2a_ledger.codec import Part
 
 PROFILE = "a2a-evidence/1"
 
@@ -50,6 +53,7 @@ _BAGIT_TEXT = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 _MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9._/-]+)")
 _INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody"
 _SECRET_SIZE = 32
+_HOLE = re.compile(rb'\[(0|[1-9][0-9]{0,15}),"([0-9a-f]{64})"\]')
 _COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
@@ -145,20 +149,20 @@ class Bundle:
         name = salt_file(index)
         return _secret(name, self.read(name))
 
-    def blob_parts(self, blob: str) -> list[tuple[bytes, bytes] | bytes]:
-        """Return a blob's parts in order: (salt, bytes), or the bytes of the `.hole` file.
+    def blob_parts(self, blob: str) -> list[Part]:
+        """Return a blob's parts in order; none if the bundle has no such blob.
 
         Raises:
-            BundleError: A part is there twice or by half, or its salt is not 32 bytes.
+            BundleError: A part is there twice or by half, a salt is not 32 bytes, a hole is not `[length, hash]`.
         """
-        parts: list[tuple[bytes, bytes] | bytes] = []
+        parts: list[Part] = []
         while True:
             part = f"{BLOBS}{blob}/{len(parts)}"
             there = [name in self.files for name in (part, f"{part}.salt", f"{part}.hole")]
             if there == [True, True, False]:
-                parts.append((_secret(f"{part}.salt", self.files[f"{part}.salt"]), self.files[part]))
+                parts.append(Kept(_secret(f"{part}.salt", self.files[f"{part}.salt"]), self.files[part]))
             elif there == [False, False, True]:
-                parts.append(self.files[f"{part}.hole"])
+                parts.append(_hole(f"{part}.hole", self.files[f"{part}.hole"]))
             elif any(there):
                 raise BundleError(f"{part}: expected this file and its .salt, or one .hole in their place")
             else:
@@ -182,6 +186,14 @@ def _secret(name: str, content: bytes) -> bytes:
     return content
 
 
+def _hole(name: str, content: bytes) -> Hole:
+    """Read a `.hole` file."""
+    match = _HOLE.fullmatch(content)
+    if match is None:
+        raise BundleError(f'{name}: expected [length,"<64 hex digits>"], found {content[:90]!r}')
+    return Hole(int(match[1]), bytes.fromhex(match[2].decode()))
+
+
 def proof_file(index: int) -> str:
     """Return the name of the inclusion proof of the leaf at `index`."""
     return f"{PROOFS}{index}.tlog-proof"
@@ -202,16 +214,16 @@ def stream_key_file(stream: str) -> str:
     return f"{STREAMS}{stream.replace(':', '.')}.key"
 
 
-def blob_files(blob: str, parts: Iterable[tuple[bytes, bytes] | tuple[int, bytes]]) -> dict[str, bytes]:
-    """Return the files of one blob whose stored parts are (salt, bytes), or (length, part hash) for a hole."""
+def blob_files(blob: str, parts: Iterable[Part]) -> dict[str, bytes]:
+    """Return the files of one blob."""
     files: dict[str, bytes] = {}
-    for number, (salt_or_length, content) in enumerate(parts):
+    for number, part in enumerate(parts):
         name = f"{BLOBS}{blob}/{number}"
-        if isinstance(salt_or_length, int):
-            files[f"{name}.hole"] = f'[{salt_or_length},"{content.hex()}"]'.encode()
+        if isinstance(part, Hole):
+            files[f"{name}.hole"] = f'[{part.length},"{part.part.hex()}"]'.encode()
         else:
-            files[name] = content
-            files[f"{name}.salt"] = salt_or_length
+            files[name] = part.content
+            files[f"{name}.salt"] = part.salt
     return files
 
 

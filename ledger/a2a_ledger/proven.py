@@ -1,0 +1,331 @@
+"""What a bundle proves about the log: its checkpoint, its leaves, and which keys speak (docs/format.md section 12).
+
+Trust comes in as a `Policy` from the reader. A key from inside of the bundle is used for one thing
+only: to see whether the bundle fits together. It never makes a claim VALID.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from a2a_ledger.bundle import CHECKPOINT, CONSISTENCY, INDEX, KEYS, LEAVES, PROOFS, proof_file
+from a2a_ledger.checkpoint import (
+    Checkpoint,
+    Policy,
+    open_checkpoint,
+    parse_checkpoint,
+    parse_hashes,
+    parse_proof,
+)
+from a2a_ledger.codec import leaf, parse_canonical
+from a2a_ledger.errors import FormatError, LedgerError, PolicyError, VerificationError
+from a2a_ledger.keys import parse_vkey, verify_handover
+from a2a_ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
+from a2a_ledger.note import parse_note
+from a2a_ledger.report import Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from a2a_ledger.bundle import Bundle, IndexRow
+    from a2a_ledger.codec import Record
+    from a2a_ledger.keys import Verifier
+    from a2a_ledger.note import Verified
+
+_LEAF_MEMBERS = frozenset({"c", "log", "n", "t", "v"})
+
+
+class ShownLeaf(NamedTuple):
+    """One leaf of the bundle: its index, its commitment, its tag, its exact bytes."""
+
+    n: int
+    c: bytes
+    t: bytes
+    raw: bytes
+
+
+class KeyTerm(NamedTuple):
+    """How long a key speaks for its role: tree sizes, as checkpoints carry no time."""
+
+    role: str
+    key: Verifier
+    added: int  # index of its key.added.v1
+    retired: int | None
+    revoked: int | None  # the size that the revocation states
+
+    def covers(self, size: int) -> bool:
+        """Say whether the key speaks for a head of this size, or for an event at index size - 1."""
+        return (
+            self.added < size
+            and (self.retired is None or size <= self.retired)
+            and (self.revoked is None or size <= self.revoked)
+        )
+
+
+@dataclass(slots=True)
+class Keys:
+    """The keys that the log's own events name, and hand-overs from one to the next."""
+
+    terms: list[KeyTerm] = field(default_factory=list[KeyTerm])
+    follows: dict[str, Verifier] = field(default_factory=dict["str", "Verifier"])  # new vkey -> old key, both signed
+    faults: list[str] = field(default_factory=list[str])
+
+    def speaking(self, role: str, size: int) -> list[Verifier]:
+        """Return the keys that speak for a role at a size."""
+        return [term.key for term in self.terms if term.role == role and term.covers(size)]
+
+    def term(self, key: Verifier) -> KeyTerm | None:
+        """Return what the log says of a key."""
+        return next((term for term in self.terms if term.key == key), None)
+
+
+@dataclass(slots=True)
+class Head:
+    """The bundle's checkpoint after judging who signed it."""
+
+    checkpoint: Checkpoint
+    claim: Claim  # L
+    trusted: bool = False  # signed by a key that the reader trusts
+    cosigners: Sequence[Verified] = ()
+    quorum: str = ""  # why the policy's quorum is not met; "" if it is, or if there is nothing to meet
+
+
+def read_leaves(bundle: Bundle, origin: str) -> tuple[list[IndexRow], dict[int, ShownLeaf], list[str]]:
+    """Return the rows of the index, the leaves by their index in the log, and faults (claim P)."""
+    try:
+        lines, rows = bundle.leaves(), bundle.index()
+    except FormatError as problem:
+        return [], {}, [str(problem)]
+    faults: list[str] = []
+    if len(lines) != len(rows):
+        faults.append(f"{INDEX}: lists {len(rows)} events, {LEAVES} has {len(lines)}")
+    leaves: dict[int, ShownLeaf] = {}
+    before = -1
+    for number, (raw, row) in enumerate(zip(lines, rows, strict=False), start=1):
+        try:
+            found = _read_leaf(raw, origin)
+        except FormatError as problem:
+            faults.append(f"{LEAVES}: line {number}: {problem}")
+            continue
+        if row.line != number or row.n != found.n or found.n <= before:
+            faults.append(f"{LEAVES}: line {number} is leaf {found.n}, which is not what {INDEX} lists there")
+            continue
+        before = found.n
+        leaves[found.n] = found
+    return rows, leaves, faults
+
+
+def _read_leaf(raw: bytes, origin: str) -> ShownLeaf:
+    """Read one leaf, which has exactly one spelling."""
+    value = parse_canonical(raw)
+    if not isinstance(value, dict) or value.keys() != _LEAF_MEMBERS:
+        raise FormatError(f"a leaf has the members {sorted(_LEAF_MEMBERS)}")
+    try:
+        c, t = bytes.fromhex(cast("str", value["c"])), bytes.fromhex(cast("str", value["t"]))
+        n = cast("int", value["n"])
+        same = leaf(origin, n, c, t) == raw
+    except (TypeError, ValueError):
+        same = False
+        c, t, n = b"", b"", -1
+    if not same or n < 0:
+        raise FormatError(f"not a leaf of log {origin}")
+    return ShownLeaf(n, c, t, raw)
+
+
+def check_inclusion(bundle: Bundle, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint) -> list[str]:
+    """Return a fault for each leaf that is not proven to be under the checkpoint."""
+    note = bundle.files[CHECKPOINT]
+    faults: list[str] = []
+    for n, shown in leaves.items():
+        name = proof_file(n)
+        try:
+            proof = parse_proof(bundle.read(name))
+            if proof.index != n:
+                raise FormatError(f"proves leaf {proof.index}, expected leaf {n}")
+            if proof.checkpoint.encode() != note:
+                raise FormatError(f"leads to another checkpoint than {CHECKPOINT}")
+            if proof.extra is not None:
+                raise FormatError("has an extra line, which nobody signs")
+            verify_inclusion(n, checkpoint.size, leaf_hash(shown.raw), proof.path, checkpoint.root)
+        except LedgerError as problem:
+            text = str(problem)
+            faults.append(text if text.startswith(name) else f"{name}: {text}")
+    expected = {proof_file(n) for n in leaves}
+    faults += [f"{name}: proves a leaf that is not shown" for name in bundle.under(PROOFS) if name not in expected]
+    return faults
+
+
+def read_keys(records: Iterable[Record], origin: str) -> Keys:
+    """Return what the shown events of the stream `ledger` say about the log's keys."""
+    keys = Keys()
+    added: dict[str, tuple[str, Verifier, int]] = {}
+    ended: dict[tuple[str, str], int] = {}
+    for record in records:
+        if record.stream != "ledger" or not record.type.startswith("key."):
+            continue
+        try:
+            key = parse_vkey(cast("str", record.data["vkey"]))
+            role = cast("str", record.data["role"])
+            if record.type == "key.added.v1":
+                if key.vkey in added or record.data["public_key"] != key.public_key.hex():
+                    raise FormatError("adds a key that is there already, or two keys in one")
+                added[key.vkey] = role, key, record.n
+                _read_handover(record, origin, role, key, keys)
+            elif record.type == "key.retired.v1":
+                ended["retired", key.vkey] = record.n
+            elif record.type == "key.revoked.v1":
+                ended["revoked", key.vkey] = cast("int", record.data["size"])
+        except (LedgerError, KeyError, TypeError, AttributeError, ValueError) as problem:
+            keys.faults.append(f"data/records/{record.n}.json: no usable {record.type}: {problem}")
+    keys.terms = [
+        KeyTerm(role, key, n, ended.get(("retired", vkey)), ended.get(("revoked", vkey)))
+        for vkey, (role, key, n) in added.items()
+    ]
+    return keys
+
+
+def _read_handover(record: Record, origin: str, role: str, key: Verifier, keys: Keys) -> None:
+    """Note that a key follows another where both have signed so."""
+    old = record.data.get("old")
+    if old is None:
+        return
+    verify_handover(
+        origin,
+        role,
+        old=cast("str", old),
+        new=key.vkey,
+        signature_old=bytes.fromhex(cast("str", record.data["signature_old"])),
+        signature_new=bytes.fromhex(cast("str", record.data["signature_new"])),
+    )
+    keys.follows[key.vkey] = parse_vkey(cast("str", old))
+
+
+def read_checkpoint(bundle: Bundle) -> Checkpoint:
+    """Return the bundle's checkpoint, not yet verified.
+
+    Raises:
+        FormatError: Missing, or not in the form of C2SP tlog-checkpoint.
+    """
+    return parse_checkpoint(parse_note(bundle.read(CHECKPOINT)).text)
+
+
+def judge_head(bundle: Bundle, checkpoint: Checkpoint, policy: Policy | None, keys: Keys) -> Head:
+    """Say whether a key that the reader trusts signed the checkpoint (claim L)."""
+    raw = bundle.files[CHECKPOINT]
+    what = f"checkpoint {checkpoint.size} of {checkpoint.origin}"
+    logs = [key for key in policy.keys("log") if key.name == checkpoint.origin] if policy else []
+    logs += [term.key for term in keys.terms if _follows_trusted(term, keys, logs)]
+    if policy and logs:
+        try:
+            signed = open_checkpoint(raw, [*logs, *policy.keys("witness")])
+        except VerificationError as problem:
+            return Head(checkpoint, Claim("L", "INVALID", f"{what}: {problem}"))
+        signer = next(entry.verifier for entry in signed.verified if entry.verifier in logs)
+        claim = _judge_term(what, signer, checkpoint, keys)
+        head = Head(checkpoint, claim, trusted=claim.status == "VALID", cosigners=signed.cosigners)
+        try:
+            policy.check_quorum(signed)
+        except PolicyError as problem:
+            head.quorum = str(problem)
+        return head
+    try:
+        signed = open_checkpoint(raw, _claimed_log_keys(bundle, keys))
+    except (VerificationError, FormatError) as problem:
+        return Head(checkpoint, Claim("L", "INVALID", f"{what}, by keys from inside the bundle: {problem}"))
+    by = signed.verified[0].verifier.vkey
+    why = "your policy names no key of this log" if policy else "no key that you trust was given"
+    settle = f"compare {by} with its owner by another way, then give it as --trust"
+    return Head(checkpoint, Claim("L", "NOT PROVEN", f"{what} is signed by {by}; {why}", settle))
+
+
+def _follows_trusted(term: KeyTerm, keys: Keys, logs: Sequence[Verifier]) -> bool:
+    """Say whether a chain of hand-overs, each signed by both keys, leads to this log key from a trusted one."""
+    key, seen = term.key, set[str]()
+    while term.role == "log" and key.vkey in keys.follows and key.vkey not in seen:
+        seen.add(key.vkey)
+        key = keys.follows[key.vkey]
+        if key in logs:
+            return True
+    return False
+
+
+def _judge_term(what: str, signer: Verifier, checkpoint: Checkpoint, keys: Keys) -> Claim:
+    """Hold the signer against what the log itself says of it."""
+    term = keys.term(signer)
+    if term is not None and term.role != "log":
+        return Claim("L", "INVALID", f"{what} is signed by {signer.vkey}, which the log names as its {term.role} key")
+    if term is not None and not term.covers(checkpoint.size):
+        span = f"from {term.added + 1} to {term.retired or term.revoked}"
+        return Claim("L", "INVALID", f"{what} is signed by {signer.vkey}, which speaks for sizes {span} only")
+    return Claim("L", "VALID", f"{what} is signed by {signer.name}+{signer.key_id}")
+
+
+def _claimed_log_keys(bundle: Bundle, keys: Keys) -> list[Verifier]:
+    """Return the log keys that the bundle itself names; never for trust."""
+    claimed = keys.speaking("log", 1 << 62) or [term.key for term in keys.terms if term.role == "log"]
+    for name in bundle.under(f"{KEYS}log-"):
+        key = parse_vkey(bundle.text(name).rstrip("\n"))
+        if key not in claimed:
+            claimed.append(key)
+    return claimed
+
+
+def judge_witnesses(head: Head, policy: Policy | None) -> tuple[Claim, Claim]:
+    """Return the claims W and T: who else has seen the checkpoint, and by when it existed."""
+    names = ", ".join(f"{entry.verifier.name} at {_time(entry.time)}" for entry in head.cosigners)
+    if not head.cosigners:
+        why = "no witness that you trust has signed the checkpoint"
+        return (
+            Claim("W", "NOT PROVEN", why, "a cosignature of a witness that your policy names"),
+            Claim(
+                "T",
+                "NOT PROVEN",
+                why,
+                "a timestamp or a witness's cosignature; the recorder's own clock proves nothing",
+            ),
+        )
+    first = min(entry.time or 0 for entry in head.cosigners)
+    time = Claim("T", "VALID", f"not later than {_time(first)}, by a witness's clock; no earliest time is shown")
+    if policy is None or policy.quorum == "none":
+        return Claim("W", "NOT PROVEN", f"cosigned by {names}", "a quorum line in your policy"), time
+    if head.quorum:
+        return Claim("W", "NOT PROVEN", head.quorum, "the cosignatures that are missing"), time
+    return Claim("W", "VALID", f"cosigned by {names}"), time
+
+
+def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str], policy: Policy | None) -> Claim:
+    """Return claim A: the log only grew since the checkpoints that the reader holds."""
+    now = head.checkpoint
+    settle = f"an earlier checkpoint of {now.origin} held by somebody else"
+    if not earlier:
+        return Claim("A", "NOT PROVEN", "you gave no earlier checkpoint", settle)
+    proven: list[str] = []
+    for note in earlier:
+        try:
+            old = policy.open(note).checkpoint if policy else parse_checkpoint(parse_note(note).text)
+        except LedgerError as problem:
+            return Claim("A", "NOT PROVEN", f"the earlier checkpoint cannot be used: {problem}", settle)
+        if old.origin != now.origin or old.size > now.size or not old.size:
+            detail = f"checkpoint {old.size} of {old.origin} is not an earlier one of {now.origin}"
+            return Claim("A", "NOT PROVEN", detail, settle)
+        name = f"{CONSISTENCY}{old.size}-{now.size}"
+        if old.size != now.size and name not in bundle.files:
+            settle = f"a consistency proof from {old.size} to {now.size}: ask the exporter for {name}"
+            return Claim("A", "NOT PROVEN", f"the bundle does not lead from {old.size} to {now.size}", settle)
+        try:
+            path = parse_hashes(bundle.read(name)) if old.size != now.size else []
+            verify_consistency(old.size, now.size, old.root, now.root, path)
+        except LedgerError as problem:
+            return Claim("A", "INVALID", f"the log was rewritten between {old.size} and {now.size}: {problem}")
+        proven.append(str(old.size))
+    return Claim("A", "VALID", f"the log only grew from checkpoint {', '.join(proven)} to {now.size}")
+
+
+def _time(seconds: int | None) -> str:
+    """Spell POSIX seconds; a hostile number is no reason to fail."""
+    try:
+        return datetime.fromtimestamp(seconds or 0, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"second {seconds}"
