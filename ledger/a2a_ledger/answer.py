@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.demand import structured
 from a2a_ledger.jsontext import JsonText, Token, lift, member, objects
 from a2a_ledger.leg import Leg, WireError
-from a2a_ledger.vocabulary import ERROR_CODES, ERROR_REASONS, EXTENSION, INTERRUPTED, PIN_MEMBERS, STATES, WRAPPED
+from a2a_ledger.spellings import ERROR_CODES, ERROR_REASONS, EXTENSION, INTERRUPTED, PIN_MEMBERS, STATES, WRAPPED
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject

@@ -29,7 +29,7 @@ from a2a_ledger.freshness_inputs import (
     inputs_from_json,
 )
 from a2a_ledger.leg import version_of
-from a2a_ledger.vocabulary import STATES
+from a2a_ledger.spellings import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from a2a_ledger.demand import Demand, challenges
 from a2a_ledger.jsontext import MAX_TEXT, is_scalar_text, lift, member, objects, read_json
 from a2a_ledger.leg import Headers, Leg, WireError, header, version_of
 from a2a_ledger.sse import SseEvent, SseParser, split_stream
-from a2a_ledger.vocabulary import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
+from a2a_ledger.spellings import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
