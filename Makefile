@@ -26,7 +26,7 @@ check: $(READY)
 	$(BIN)/mypy $(CODE)
 	@command -v node >/dev/null || $(BIN)/pip install --quiet 'pyright[nodejs]'
 	$(BIN)/pyright
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/architecture tests/docs
 
 fix: $(READY)

@@ -1,0 +1,1 @@
+"""The documents hold: tables, snippets, numbers."""
