@@ -50,11 +50,10 @@ def new_origin(prefix: str, entropy: Callable[[int], bytes]) -> str:
     """
     origin = f"{prefix}-{entropy(4).hex()}"
     if not ORIGIN.fullmatch(origin):
-        msg = (
+        raise UsageError(
             f"{prefix!r} cannot begin the name of a log: expected 1 to 119 of the characters a-z 0-9 . _ / -, "
             "the first a letter or digit"
         )
-        raise UsageError(msg)
     return origin
 
 
@@ -102,6 +101,15 @@ def parse_checkpoint(text: str) -> Checkpoint:
     return Checkpoint(origin, _number(size, "the size of a checkpoint"), _hash(root), tuple(extensions))
 
 
+def checkpoint_of(note: bytes | str) -> Checkpoint:
+    """Read the tree head in a signed note of our own making, without verifying it again.
+
+    Raises:
+        FormatError: if it is not a signed checkpoint.
+    """
+    return parse_checkpoint(parse_note(note).text)
+
+
 def sign_checkpoint(checkpoint: Checkpoint, *signers: Signer) -> str:
     """Sign a tree head of ours; with two signers while one key hands over to the next.
 
@@ -111,8 +119,9 @@ def sign_checkpoint(checkpoint: Checkpoint, *signers: Signer) -> str:
     text = str(checkpoint)
     strangers = [signer.name for signer in signers if signer.name != checkpoint.origin]
     if strangers or not signers:
-        msg = f"a checkpoint of {checkpoint.origin} is signed by keys of that name, found {strangers or 'no signer'}"
-        raise UsageError(msg)
+        raise UsageError(
+            f"a checkpoint of {checkpoint.origin} is signed by keys of that name, found {strangers or 'no signer'}"
+        )
     lines = (SignatureLine(signer.name, signer.key_id, signer.sign(text.encode())) for signer in signers)
     return str(Note(text, tuple(lines)))
 
@@ -128,8 +137,9 @@ def open_checkpoint(raw: bytes | str, verifiers: Iterable[Verifier]) -> SignedCh
     checkpoint = parse_checkpoint(note.text)
     verified = tuple(verify_note(note, verifiers))
     if not any(key.kind == ED25519 and key.name == checkpoint.origin for key, _ in verified):
-        msg = f"no known key of log {checkpoint.origin} signed this checkpoint of size {checkpoint.size}"
-        raise SignatureError(msg)
+        raise SignatureError(
+            f"no known key of log {checkpoint.origin} signed this checkpoint of size {checkpoint.size}"
+        )
     return SignedCheckpoint(checkpoint, note, verified)
 
 
@@ -160,8 +170,7 @@ def parse_proof(raw: bytes | str) -> Proof:
     head, _, note = checked_text(raw, "proof file").partition("\n\n")
     header, *lines = head.split("\n")
     if header != _PROOF_HEADER:
-        msg = f"a proof file begins with the line {_PROOF_HEADER}, found {header[:80]!r}"
-        raise FormatError(msg)
+        raise FormatError(f"a proof file begins with the line {_PROOF_HEADER}, found {header[:80]!r}")
     extra = None
     if lines and lines[0].startswith("extra "):
         try:
@@ -197,15 +206,13 @@ def _hash(text: str) -> bytes:
     except ValueError:
         digest = b""
     if len(digest) != HASH_SIZE:
-        msg = f"a hash is the standard base64 of {HASH_SIZE} bytes, found {text[:80]!r}"
-        raise FormatError(msg)
+        raise FormatError(f"a hash is the standard base64 of {HASH_SIZE} bytes, found {text[:80]!r}")
     return digest
 
 
 def _number(text: str, what: str) -> int:
     if not _NUMBER.fullmatch(text) or int(text) > MAX_SIZE:
-        msg = f"{what} is a decimal number without leading zeros, below 2^63, found {text[:80]!r}"
-        raise FormatError(msg)
+        raise FormatError(f"{what} is a decimal number without leading zeros, below 2^63, found {text[:80]!r}")
     return int(text)
 
 
@@ -246,11 +253,12 @@ class Policy:
             PolicyError: if the policy names no key of that log.
             SignatureError: if a trusted key's signature does not verify, or none of the log's signed.
         """
-        origin = parse_checkpoint(parse_note(raw).text).origin
+        origin = checkpoint_of(raw).origin
         logs = [key for key in self.keys("log") if key.name == origin]
         if not logs:
-            msg = f"the policy names no key of log {origin}: add `log <vkey>` if you have the key from a trusted source"
-            raise PolicyError(msg)
+            raise PolicyError(
+                f"the policy names no key of log {origin}: add `log <vkey>` if you have the key from a trusted source"
+            )
         return open_checkpoint(raw, [*logs, *self.keys("witness")])
 
     def check_quorum(self, signed: SignedCheckpoint) -> None:
@@ -263,8 +271,7 @@ class Policy:
         names = {name for name, key in self.witnesses.items() if key in keys}
         if not self._met(self.quorum, names):
             found = f"witnesses {sorted(names)}" if names else "none of the policy's witnesses"
-            msg = f"the policy asks for quorum {self.quorum!r}, and this checkpoint is cosigned by {found}"
-            raise PolicyError(msg)
+            raise PolicyError(f"the policy asks for quorum {self.quorum!r}, and this checkpoint is cosigned by {found}")
 
     def _met(self, name: str, cosigned: Collection[str]) -> bool:
         if name in self.groups:
@@ -295,8 +302,7 @@ def parse_policy(raw: bytes | str) -> Policy:
         try:
             reader.read(line)
         except FormatError as error:
-            msg = f"policy line {number}: {error}"
-            raise FormatError(msg) from None
+            raise FormatError(f"policy line {number}: {error}") from None
     if reader.quorum is None:
         raise FormatError("a policy has exactly one quorum line, found none: write `quorum none` to ask for no witness")
     return Policy(tuple(reader.logs), reader.witnesses, reader.groups, reader.quorum, reader.trusted)
@@ -336,14 +342,14 @@ class _PolicyReader:
             case ["quorum", name]:
                 self._quorum(name)
             case _:
-                msg = f"expected a log, witness, group or quorum line, found {line[:80]!r}"
-                raise FormatError(msg)
+                raise FormatError(f"expected a log, witness, group or quorum line, found {line[:80]!r}")
 
     def _trust(self, fields: list[str]) -> None:
         if len(fields) != 2 or fields[0] not in ROLES:  # noqa: PLR2004 - role and vkey
             # Never skipped as a mere comment: somebody meant to trust this key.
-            msg = f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, found {fields}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, found {fields}"
+            )
         role, vkey = fields
         key = self._key(role, vkey, COSIGNATURE if role == "witness" else ED25519)
         self.trusted[role] = (*self.trusted.get(role, ()), key)
@@ -351,11 +357,11 @@ class _PolicyReader:
     def _key(self, role: str, vkey: str, kind: int) -> Verifier:
         key = parse_vkey(vkey)
         if key.usable and key.kind != kind:
-            msg = f"a {role} key is of signature type {kind:02x}, found {key.kind:02x} in {vkey}"
-            raise FormatError(msg)
+            raise FormatError(f"a {role} key is of signature type {kind:02x}, found {key.kind:02x} in {vkey}")
         if key.public_key in self._roles:
-            msg = f"key {vkey} was already given, as {self._roles[key.public_key]}: one key has one role, once"
-            raise FormatError(msg)
+            raise FormatError(
+                f"key {vkey} was already given, as {self._roles[key.public_key]}: one key has one role, once"
+            )
         self._roles[key.public_key] = role
         return key
 
@@ -364,14 +370,14 @@ class _PolicyReader:
         for member in members:
             self._defined(member)
             if member in self._grouped:
-                msg = f"{member!r} is a member already; each name may be a member once"
-                raise FormatError(msg)
+                raise FormatError(f"{member!r} is a member already; each name may be a member once")
             self._grouped.add(member)
         counts = {"all": len(members), "any": 1}
         needed = counts[threshold] if threshold in counts else _number(threshold, "the threshold of a group")
         if not 1 <= needed <= len(members):
-            msg = f"group {name!r} needs {needed} of its {len(members)} members: expected 1 to {len(members)}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"group {name!r} needs {needed} of its {len(members)} members: expected 1 to {len(members)}"
+            )
         self.groups[name] = Group(needed, tuple(members))
 
     def _quorum(self, name: str) -> None:
@@ -383,10 +389,8 @@ class _PolicyReader:
 
     def _define(self, name: str) -> None:
         if name == "none" or name in self.witnesses or name in self.groups:
-            msg = f"the name {name!r} is taken"
-            raise FormatError(msg)
+            raise FormatError(f"the name {name!r} is taken")
 
     def _defined(self, name: str) -> None:
         if name not in self.witnesses and name not in self.groups:
-            msg = f"{name!r} is no witness or group of a line above"
-            raise FormatError(msg)
+            raise FormatError(f"{name!r} is no witness or group of a line above")

@@ -86,8 +86,7 @@ def check_public_key(public_key: bytes) -> None:
         FormatError: saying which of these it is not.
     """
     if len(public_key) != 32:  # noqa: PLR2004 - RFC 8032: a public key is 32 bytes
-        msg = f"an Ed25519 public key has 32 bytes, found {len(public_key)}"
-        raise FormatError(msg)
+        raise FormatError(f"an Ed25519 public key has 32 bytes, found {len(public_key)}")
     y = int.from_bytes(public_key, "little") & (1 << 255) - 1
     if y >= _P:
         raise FormatError("this Ed25519 public key is not canonical (its y is not reduced): use another key")
@@ -132,8 +131,7 @@ class Verifier:
             FormatError: if the name or the key may not be used.
         """
         if not is_key_name(name):
-            msg = f"a key name is not empty and holds no white space and no '+', found {name!r}"
-            raise FormatError(msg)
+            raise FormatError(f"a key name is not empty and holds no white space and no '+', found {name!r}")
         self.name = name
         self.public_key = public_key
         self.kind = kind
@@ -160,13 +158,15 @@ class Verifier:
             SignatureError: if it does not verify, or the key is of a type that is not supported.
         """
         if self._key is None:
-            msg = f"key {self.name}+{self.key_id} is of signature type {self.kind:02x}; supported are 01 and 04"
-            raise SignatureError(msg)
+            raise SignatureError(
+                f"key {self.name}+{self.key_id} is of signature type {self.kind:02x}; supported are 01 and 04"
+            )
         try:
             self._key.verify(signature, data)
         except InvalidSignature:
-            msg = f"a signature by key {self.name}+{self.key_id} does not verify over these {len(data)} bytes"
-            raise SignatureError(msg) from None
+            raise SignatureError(
+                f"a signature by key {self.name}+{self.key_id} does not verify over these {len(data)} bytes"
+            ) from None
 
     def pem(self) -> str:
         """Return the public key as the PEM text that `openssl pkeyutl -pubin` reads.
@@ -175,8 +175,7 @@ class Verifier:
             UsageError: if the key is not an Ed25519 key.
         """
         if self._key is None:
-            msg = f"key {self.name}+{self.key_id} is not an Ed25519 key: there is no PEM of it here"
-            raise UsageError(msg)
+            raise UsageError(f"key {self.name}+{self.key_id} is not an Ed25519 key: there is no PEM of it here")
         return self._key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
     def __eq__(self, other: object) -> bool:
@@ -198,23 +197,21 @@ def parse_vkey(text: str) -> Verifier:
     """
     fields = text.split("+", 2)  # base64 holds plus signs too
     if len(fields) != 3 or not re.fullmatch("[0-9a-f]{8}", fields[1]):  # noqa: PLR2004 - the three parts of a vkey
-        msg = f"a verifier key has the form <name>+<8 hex digits>+<base64>, found {text!r}"
-        raise FormatError(msg)
+        raise FormatError(f"a verifier key has the form <name>+<8 hex digits>+<base64>, found {text!r}")
     name, stated, encoded = fields
     try:
         blob = decode_base64(encoded)
         name.encode()
     except ValueError:
-        msg = f"the key in {text!r} is not standard base64, or its name is not UTF-8"
-        raise FormatError(msg) from None
+        raise FormatError(f"the key in {text!r} is not standard base64, or its name is not UTF-8") from None
     kind = blob[0] if blob else 0
     if kind not in (ED25519, ECDSA, COSIGNATURE, TREE_HEAD, MLDSA_COSIGNATURE):
-        msg = f"verifier key {text!r} is of signature type {kind:02x}, which C2SP signed-note does not assign"
-        raise FormatError(msg)
+        raise FormatError(
+            f"verifier key {text!r} is of signature type {kind:02x}, which C2SP signed-note does not assign"
+        )
     verifier = Verifier(name, blob[1:], kind)
     if verifier.key_id != stated:
-        msg = f"verifier key {text!r} states key id {stated}, but its name and key give {verifier.key_id}"
-        raise FormatError(msg)
+        raise FormatError(f"verifier key {text!r} states key id {stated}, but its name and key give {verifier.key_id}")
     return verifier
 
 
@@ -298,11 +295,11 @@ def save_pem(path: Path, signer: Signer) -> None:
         finally:
             os.close(folder)
     except FileExistsError:
-        msg = f"key file {path} exists: expected a new name, since a key file is never overwritten; move it away first"
-        raise StoreError(msg) from None
+        raise StoreError(
+            f"key file {path} exists: expected a new name, since a key file is never overwritten; move it away first"
+        ) from None
     except OSError as error:
-        msg = f"cannot write key file {path}: {error.strerror}"
-        raise StoreError(msg) from error
+        raise StoreError(f"cannot write key file {path}: {error.strerror}") from error
 
 
 def load_pem(path: Path, name: str) -> Signer:
@@ -316,23 +313,22 @@ def load_pem(path: Path, name: str) -> Signer:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             if mode not in (0o600, 0o400):
-                msg = f"key file {path} has mode {mode:04o}, expected 0600: run `chmod 600 {path}`"
-                raise StoreError(msg)
+                raise StoreError(f"key file {path} has mode {mode:04o}, expected 0600: run `chmod 600 {path}`")
             data = file.read()
     except FileNotFoundError:
-        msg = f"key file {path} is missing: restore it from the backup of the keys, or open the ledger read-only"
-        raise MissingKeysError(msg) from None
+        raise MissingKeysError(
+            f"key file {path} is missing: restore it from the backup of the keys, or open the ledger read-only"
+        ) from None
     except OSError as error:
-        msg = f"cannot read key file {path}: {error.strerror}"
-        raise StoreError(msg) from error
+        raise StoreError(f"cannot read key file {path}: {error.strerror}") from error
     try:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        msg = f"key file {path} does not hold an unencrypted private key in PKCS 8 PEM: restore it from the backup"
-        raise StoreError(msg) from None
+        raise StoreError(
+            f"key file {path} does not hold an unencrypted private key in PKCS 8 PEM: restore it from the backup"
+        ) from None
     if not isinstance(key, Ed25519PrivateKey):
-        msg = f"key file {path} holds a key of another kind, expected Ed25519"
-        raise StoreError(msg)
+        raise StoreError(f"key file {path} holds a key of another kind, expected Ed25519")
     return Signer(name, key)
 
 

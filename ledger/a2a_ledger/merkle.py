@@ -60,8 +60,7 @@ class Frontier:
         self._size = size
         self._hashes = list(hashes)
         if size < 0 or len(self._hashes) != size.bit_count():
-            msg = f"a frontier of size {size} has one hash for each bit set, found {len(self._hashes)}"
-            raise ValueError(msg)
+            raise ValueError(f"a frontier of size {size} has one hash for each bit set, found {len(self._hashes)}")
 
     @classmethod
     def at(cls, size: int, node: NodeReader) -> Frontier:
@@ -114,8 +113,7 @@ def inclusion_path(index: int, size: int, node: NodeReader) -> list[bytes]:
         InclusionError: if there is no such leaf.
     """
     if not 0 <= index < size:
-        msg = f"no leaf {index} in a tree of {size} leaves: expected an index from 0 to below the size"
-        raise InclusionError(msg)
+        raise InclusionError(f"no leaf {index} in a tree of {size} leaves: expected an index from 0 to below the size")
     return _siblings(0, index, size, node)
 
 
@@ -128,8 +126,7 @@ def consistency_path(old: int, new: int, node: NodeReader) -> list[bytes]:
         ConsistencyError: if `old` is negative or larger than `new`.
     """
     if not 0 <= old <= new:
-        msg = f"no consistency proof from size {old} to size {new}: expected 0 <= old <= new"
-        raise ConsistencyError(msg)
+        raise ConsistencyError(f"no consistency proof from size {old} to size {new}: expected 0 <= old <= new")
     if old in (0, new):
         return []
     level = _trailing_zeros(old)
@@ -147,23 +144,25 @@ def verify_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes], 
         InclusionError: if not, or if a hash or the path does not have the length that it must have.
     """
     if not 0 <= index < size:
-        msg = f"inclusion proof names leaf {index} of a tree of {size} leaves: expected an index below the size"
-        raise InclusionError(msg)
+        raise InclusionError(
+            f"inclusion proof names leaf {index} of a tree of {size} leaves: expected an index below the size"
+        )
     inner = (index ^ (size - 1)).bit_length()
     expected = inner + (index >> inner).bit_count()
     if len(path) != expected:
-        msg = f"inclusion proof for leaf {index} of {size} must have {expected} hashes, found {len(path)}"
-        raise InclusionError(msg)
+        raise InclusionError(
+            f"inclusion proof for leaf {index} of {size} must have {expected} hashes, found {len(path)}"
+        )
     if any(len(digest) != HASH_SIZE for digest in (leaf, root, *path)):
-        msg = f"inclusion proof for leaf {index} of {size} holds a hash that is not {HASH_SIZE} bytes"
-        raise InclusionError(msg)
+        raise InclusionError(f"inclusion proof for leaf {index} of {size} holds a hash that is not {HASH_SIZE} bytes")
     found = leaf
     for level, sibling in enumerate(path):
         left = level >= inner or index >> level & 1
         found = node_hash(sibling, found) if left else node_hash(found, sibling)
     if found != root:
-        msg = f"leaf {index} is not under this head of {size} leaves: expected root {root.hex()}, found {found.hex()}"
-        raise InclusionError(msg)
+        raise InclusionError(
+            f"leaf {index} is not under this head of {size} leaves: expected root {root.hex()}, found {found.hex()}"
+        )
 
 
 def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, path: Sequence[bytes]) -> None:
@@ -176,19 +175,18 @@ def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, pat
         ConsistencyError: if not, or if a hash or the path does not have the length that it must have.
     """
     if not 0 < old <= new:
-        msg = f"consistency proof from size {old} to size {new}: expected 0 < old <= new"
-        raise ConsistencyError(msg)
+        raise ConsistencyError(f"consistency proof from size {old} to size {new}: expected 0 < old <= new")
     level = _trailing_zeros(old)
     index = (old - 1) >> level
     inner = (index ^ ((new - 1) >> level)).bit_length()
     climb = 0 if old == new else inner + (index >> inner).bit_count()
     expected = 0 if old == new else climb + bool(index)
     if len(path) != expected:
-        msg = f"consistency proof from size {old} to {new} must have {expected} hashes, found {len(path)}"
-        raise ConsistencyError(msg)
+        raise ConsistencyError(
+            f"consistency proof from size {old} to {new} must have {expected} hashes, found {len(path)}"
+        )
     if any(len(digest) != HASH_SIZE for digest in (old_root, new_root, *path)):
-        msg = f"consistency proof from size {old} to {new} holds a hash that is not {HASH_SIZE} bytes"
-        raise ConsistencyError(msg)
+        raise ConsistencyError(f"consistency proof from size {old} to {new} holds a hash that is not {HASH_SIZE} bytes")
     # One climb computes both roots: the old one meets left siblings only, the new one meets all.
     found_old = found_new = path[0] if expected > climb else old_root
     for step, sibling in enumerate(path[expected - climb :]):
@@ -198,17 +196,15 @@ def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, pat
         else:
             found_new = node_hash(found_new, sibling)
     if found_old != old_root:
-        msg = (
+        raise ConsistencyError(
             f"consistency proof does not start from the old tree head of size {old}: "
             f"expected root {old_root.hex()}, found {found_old.hex()}"
         )
-        raise ConsistencyError(msg)
     if found_new != new_root:
-        msg = (
+        raise ConsistencyError(
             f"tree head of size {new} does not extend that of size {old}: "
             f"expected root {new_root.hex()}, found {found_new.hex()}"
         )
-        raise ConsistencyError(msg)
 
 
 def _siblings(level: int, index: int, size: int, node: NodeReader) -> list[bytes]:

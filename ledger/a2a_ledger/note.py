@@ -66,8 +66,7 @@ def parse_note(raw: bytes | str) -> Note:
     if end < 0 or len(lines) < 2 or lines.pop() != "":  # noqa: PLR2004 - a line and what follows its line feed
         raise FormatError("a signed note is a text, an empty line and signature lines, each ended by a line feed")
     if len(lines) > MAX_SIGNATURES:
-        msg = f"a signed note may have {MAX_SIGNATURES} signature lines, found {len(lines)}"
-        raise FormatError(msg)
+        raise FormatError(f"a signed note may have {MAX_SIGNATURES} signature lines, found {len(lines)}")
     return Note(text, tuple(map(_parse_signature_line, lines)))
 
 
@@ -88,8 +87,9 @@ def verify_note(note: Note, verifiers: Iterable[Verifier]) -> list[Verified]:
             verified.append(_verify_line(verifier, note.text, line.signature))
     if not verified:
         signers = ", ".join(f"{line.name}+{line.key_id}" for line in note.signatures)
-        msg = f"no known key signed this note: it is signed by {signers}, and none of these keys is known here"
-        raise SignatureError(msg)
+        raise SignatureError(
+            f"no known key signed this note: it is signed by {signers}, and none of these keys is known here"
+        )
     return verified
 
 
@@ -105,11 +105,11 @@ def _verify_line(verifier: Verifier, text: str, blob: bytes) -> Verified:
         time = int.from_bytes(blob[:8], "big")
         message, blob = cosignature_message(text, time), blob[8:]
         if time > MAX_TIME:
-            msg = f"the cosignature of {verifier.name} states a time beyond 2^63-1 seconds"
-            raise SignatureError(msg)
+            raise SignatureError(f"the cosignature of {verifier.name} states a time beyond 2^63-1 seconds")
     if len(blob) != SIGNATURE_SIZE:
-        msg = f"the signature of {verifier.name}+{verifier.key_id} must have {SIGNATURE_SIZE} bytes, found {len(blob)}"
-        raise SignatureError(msg)
+        raise SignatureError(
+            f"the signature of {verifier.name}+{verifier.key_id} must have {SIGNATURE_SIZE} bytes, found {len(blob)}"
+        )
     verifier.verify(blob, message)
     return Verified(verifier, time)
 
@@ -121,8 +121,7 @@ def _parse_signature_line(line: str) -> SignatureLine:
     except ValueError:
         dash, name, blob = "", "", b""
     if dash != "—" or not is_key_name(name) or len(blob) < 5:  # noqa: PLR2004 - a key id and at least one byte
-        msg = f"a signature line is '— <name> <base64 of key id and signature>', found {line[:80]!r}"
-        raise FormatError(msg)
+        raise FormatError(f"a signature line is '— <name> <base64 of key id and signature>', found {line[:80]!r}")
     return SignatureLine(name, blob[:4].hex(), blob[4:])
 
 
@@ -132,13 +131,10 @@ def checked_text(raw: bytes | str, what: str) -> str:
         data = raw.encode() if isinstance(raw, str) else raw
         text = data.decode()
     except UnicodeError:
-        msg = f"a {what} is UTF-8 text; these bytes are not"
-        raise FormatError(msg) from None
+        raise FormatError(f"a {what} is UTF-8 text; these bytes are not") from None
     if len(data) > MAX_NOTE:
-        msg = f"a {what} may have {MAX_NOTE} bytes, found {len(data)}"
-        raise FormatError(msg)
+        raise FormatError(f"a {what} may have {MAX_NOTE} bytes, found {len(data)}")
     control = next((char for char in text if char < " " and char != "\n"), None)
     if control is not None:
-        msg = f"a {what} holds no control characters but line feeds, found U+{ord(control):04X}"
-        raise FormatError(msg)
+        raise FormatError(f"a {what} holds no control characters but line feeds, found U+{ord(control):04X}")
     return text

@@ -1,0 +1,318 @@
+"""The high-water mark: the last tree head that was signed, kept outside the database.
+
+docs/format.md section 6. A database can be restored from an old copy; what was signed cannot be
+taken back. So the last signed note is kept twice, beside the database (`high-water`) and in the
+user's state directory under the hash of the origin, and a new head is signed only after it was
+proved to extend the larger of the two. The mark moves only forward.
+
+What a crash at any point leaves behind, and what the next signature makes of it:
+
+    before the temporary file is renamed   the old mark; the head is signed again, to the same bytes
+    between the two copies                 one copy is behind; the larger governs
+    after both, before the database        the mark is ahead of the database's table of notes; `read`
+                                           returns the note, for the signer to put it there
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.checkpoint import Checkpoint, checkpoint_of
+from a2a_ledger.errors import BusyError, FormatError, RollbackError, StoreError, UsageError, VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+FILE = "high-water"
+LOCK = "signer.lock"
+LOCK_TIMEOUT = 30.0
+"""Seconds that a signer waits for another one to finish."""
+
+RECOVERY = "a2a-ledger checkpoint --recover-mark"
+"""The command that starts a new mark when both copies are gone; `HeldMark.recover` does the work."""
+
+_RETRY = 0.01
+_SAFE_SIDE = (
+    "compare the newest checkpoint with one that somebody else holds (a witness, a peer, an exported bundle); "
+    f"if the log is not behind it, run `{RECOVERY}`"
+)
+
+
+class Mark(NamedTuple):
+    """The last tree head that was signed, and the whole signed note."""
+
+    head: Checkpoint
+    note: str
+
+
+class HighWaterMark:
+    """Both copies of one log's mark, and the lock of its one signer."""
+
+    def __init__(
+        self, root: Path, origin: str, *, elsewhere: Path | None = None, lock_timeout: float = LOCK_TIMEOUT
+    ) -> None:
+        """Name the places; nothing is read or written yet.
+
+        Args:
+            root: the directory of the database.
+            origin: the log's name.
+            elsewhere: where the second copy is kept instead of the user's state directory.
+            lock_timeout: seconds to wait for another signer.
+        """
+        folder = elsewhere if elsewhere is not None else _state_directory()
+        self.origin = origin
+        self.beside = root / FILE
+        self.apart = folder / sha256(origin.encode()).hexdigest()
+        self._lock = root / LOCK
+        self._lock_timeout = lock_timeout
+
+    def read(self) -> Mark | None:
+        """Return the governing copy, or None where there is neither.
+
+        Raises:
+            StoreError: if a copy cannot be read, is damaged or is another log's.
+            VerificationError: if the copies are two tree heads of one size.
+        """
+        return _governing(*self._copies())
+
+    def check(
+        self, *, size: Callable[[], int], root: Callable[[int], bytes], newest: str | None, strict: bool = False
+    ) -> list[str]:
+        """Hold a database against the mark before anything is written to it.
+
+        A copy that is missing or behind is written again from the other.
+
+        Args:
+            size: gives the number of leaves of the database; asked after the mark was read, since
+                others may append and sign meanwhile.
+            root: gives the database's root at a size.
+            newest: the newest signed note of the database, None where none was ever signed.
+            strict: refuse a missing copy instead of writing it again.
+
+        Returns:
+            What was put right, one sentence each, for the log and the user.
+
+        Raises:
+            RollbackError: the database is older than the mark.
+            VerificationError: the database is not the one that the mark was signed over.
+            StoreError: both copies are missing though heads were signed, or one is and `strict` is set.
+            BusyError: another signer held the lock for too long.
+        """
+        with self.exclusive() as held:
+            copies = self._copies()
+            mark = _governing(*copies)
+            if mark is None:
+                if newest is None:
+                    return []
+                raise StoreError(
+                    f"the high-water mark of {self.origin} is missing in both places ({self.beside} and {self.apart}), "
+                    f"yet the database holds a checkpoint of size {checkpoint_of(newest).size}: nothing shows any more "
+                    f"that this database is not an old copy; {_SAFE_SIDE}"
+                )
+            self._compare(mark, size(), root)
+            return held.repair(mark, copies, strict=strict)
+
+    @contextmanager
+    def exclusive(self) -> Generator[HeldMark]:
+        """Be the log's one signer: hold the lock from reading the head until the mark is durable.
+
+        Appending never takes this lock.
+
+        Raises:
+            BusyError: if another signer held it for too long.
+            StoreError: if the lock file cannot be opened.
+        """
+        try:
+            descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"cannot open the signer's lock {self._lock}: {error.strerror}") from error
+        try:
+            self._wait_for(descriptor)
+            yield HeldMark(self)
+        finally:
+            os.close(descriptor)  # gives the lock back
+
+    def _wait_for(self, descriptor: int) -> None:
+        deadline = time.monotonic() + self._lock_timeout
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise BusyError(
+                        f"another process has held the signer's lock {self._lock} for {self._lock_timeout:g} s: "
+                        "one process signs at a time; find the one that hangs and end it"
+                    ) from None
+                time.sleep(_RETRY)
+            else:
+                return
+
+    def _copies(self) -> tuple[Mark | None, Mark | None]:
+        return self._read_copy(self.beside, self.apart), self._read_copy(self.apart, self.beside)
+
+    def _read_copy(self, path: Path, other: Path) -> Mark | None:
+        try:
+            note = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"cannot read the high-water mark {path}: {error.strerror}") from error
+        try:
+            head = checkpoint_of(note)
+        except FormatError as error:
+            raise StoreError(
+                f"the high-water mark {path} is damaged ({error}): move it away, and it is written again from {other}"
+            ) from error
+        if head.origin != self.origin:
+            raise StoreError(
+                f"the high-water mark {path} is of log {head.origin}, expected {self.origin}: it lies in a directory "
+                "that it does not belong to; put it back where it came from"
+            )
+        return Mark(head, note.decode())
+
+    def _compare(self, mark: Mark, size: int, root: Callable[[int], bytes]) -> None:
+        if size < mark.head.size:
+            raise _behind(self, mark.head.size, f"the database holds {size} events")
+        found = root(mark.head.size)
+        if found != mark.head.root:
+            raise VerificationError(
+                f"the database is not what was signed: at size {mark.head.size} the high-water mark of {self.origin} "
+                f"has root {mark.head.root.hex()}, the database gives {found.hex()}; run `a2a-ledger audit` and "
+                "restore the database from a copy that is not older than the mark"
+            )
+
+
+class HeldMark:
+    """The mark, while its lock is held. Made by `HighWaterMark.exclusive` alone."""
+
+    def __init__(self, mark: HighWaterMark) -> None:
+        self._mark = mark
+
+    def advance(self, note: str, head: Checkpoint, prove: Callable[[Checkpoint], None]) -> None:
+        """Move the mark to a head that was just signed; durable in both places when this returns.
+
+        Args:
+            note: the signed note. It must not leave the process before this returns.
+            head: the tree head in it.
+            prove: checks that `head` extends the tree head that it is given, and raises if not.
+
+        Raises:
+            RollbackError: the head is smaller than the mark.
+            VerificationError: the head does not extend the mark.
+            StoreError: a copy cannot be read or written.
+        """
+        place = self._mark
+        if checkpoint_of(note) != head or head.origin != place.origin:
+            raise UsageError(f"expected a note of {place.origin} over the given head, found one over another head")
+        old = place.read()
+        if old is not None:
+            if head.size < old.head.size:
+                raise _behind(place, old.head.size, f"a head of {head.size} events was about to be signed")
+            if head.size == old.head.size:
+                _same_tree(head, old.head)
+            else:
+                prove(old.head)
+        self._write(note)
+
+    def recover(self, note: str) -> None:
+        """Start a new mark from the database's newest note, after a person made sure that it is no old copy.
+
+        Raises:
+            UsageError: if a copy of the mark is still there: then nothing needs this.
+            StoreError: if a copy cannot be written.
+        """
+        if self._mark.read() is not None:
+            raise UsageError(f"the high-water mark of {self._mark.origin} is not missing: there is nothing to recover")
+        if checkpoint_of(note).origin != self._mark.origin:
+            raise UsageError(f"expected a checkpoint of {self._mark.origin}, found one of {checkpoint_of(note).origin}")
+        self._write(note)
+
+    def repair(self, mark: Mark, copies: tuple[Mark | None, Mark | None], *, strict: bool) -> list[str]:
+        """Write again the copies that are missing or behind `mark`; return a sentence for each."""
+        said: list[str] = []
+        for path, copy in zip((self._mark.beside, self._mark.apart), copies, strict=True):
+            if copy is None and strict:
+                raise StoreError(
+                    f"the high-water mark {path} is missing, and strict_mark is set: {_SAFE_SIDE}, "
+                    "or put the missing file back"
+                )
+            if copy is None or copy.head.size < mark.head.size:
+                fault = "was missing" if copy is None else f"was behind, at size {copy.head.size},"
+                _write_durably(path, mark.note)
+                said.append(f"the high-water mark {path} {fault} and was written again, at size {mark.head.size}")
+        return said
+
+    def _write(self, note: str) -> None:
+        for path in (self._mark.beside, self._mark.apart):
+            _write_durably(path, note)
+
+
+def _governing(first: Mark | None, second: Mark | None) -> Mark | None:
+    """Return the larger copy."""
+    if first is None or second is None:
+        return first or second
+    if first.head.size == second.head.size:
+        _same_tree(first.head, second.head)
+    return max(first, second, key=lambda mark: mark.head.size)
+
+
+def _same_tree(new: Checkpoint, old: Checkpoint) -> None:
+    if new.root != old.root:
+        raise VerificationError(
+            f"two tree heads of {old.origin} at size {old.size} with different roots ({old.root.hex()} and "
+            f"{new.root.hex()}): the log has forked, and both signed notes together prove it; stop writing, keep "
+            "both, and find out which of two databases is the true one"
+        )
+
+
+def _behind(place: HighWaterMark, signed: int, found: str) -> RollbackError:
+    return RollbackError(
+        f"{found}, but a tree head of {signed} was signed for {place.origin} (see {place.beside} and {place.apart}): "
+        "this database is an old copy, and writing to it would fork the log; restore the newest copy of ledger.db, or, "
+        "if it is lost, keep this directory for reading and begin a new log with `a2a-ledger init` that quotes the mark"
+    )
+
+
+def _state_directory() -> Path:
+    """Return `a2a-ledger` in the user's state directory; XDG says that a relative path is not to be used."""
+    chosen = Path(os.environ.get("XDG_STATE_HOME", ""))
+    try:
+        return (chosen if chosen.is_absolute() else Path.home() / ".local" / "state") / "a2a-ledger"
+    except RuntimeError:
+        raise StoreError(
+            "there is no home directory to keep the second high-water mark in: set mark_dir in config.toml"
+        ) from None
+
+
+def _write_durably(path: Path, note: str) -> None:
+    """Replace a file so that after any crash either the old or the new content is there, whole."""
+    temporary = path.with_name(path.name + ".tmp")  # one name is enough: the caller holds the lock
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, mode=0o700)
+            _sync_directory(path.parent.parent)
+        with temporary.open("wb") as file:
+            file.write(note.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write the high-water mark {path}: {error.strerror}; make the place writable, or set mark_dir in "
+            "config.toml to another one"
+        ) from error
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
