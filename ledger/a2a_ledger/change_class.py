@@ -1,0 +1,195 @@
+"""Which class a changed path of a card is of: contract, unclassified, capability or prose. Pure.
+
+docs/format.md section 7; the classes are those of A2A's own members, read together with what really
+changed: a path is `contract` only when the part of the contract, or the vendor term, that it feeds differs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
+
+from a2a_ledger.card_json import CardObject, CardValue, comparable, plain
+from a2a_ledger.dialect import camel, member
+
+if TYPE_CHECKING:
+    from a2a_ledger.card import Card
+    from a2a_ledger.card_change import Change
+    from a2a_ledger.normal_form import Contract
+    from a2a_ledger.profile import Terms
+
+Kind: TypeAlias = Literal["contract", "unclassified", "capability", "prose"]
+
+STRENGTH: tuple[Kind, ...] = ("contract", "unclassified", "capability", "prose")
+"""The classes, strongest first."""
+
+_INTERFACES_0_3 = frozenset({"url", "preferredTransport", "additionalInterfaces", "protocolVersion"})
+# Members inside the contract part that the normal form reads, or leaves out on purpose: a change of one
+# that changes nothing in the normal form is another spelling of the same terms.
+_READ = frozenset(
+    {
+        *("type", "in", "in_", "location", "name", "scheme", "flows", "scopes", "oauth2MetadataUrl", "pkceRequired"),
+        *("authorizationUrl", "deviceAuthorizationUrl", "openIdConnectUrl", "refreshUrl", "tokenUrl"),
+        *("authorizationCode", "clientCredentials", "deviceCode", "implicit", "password"),
+        *("apiKeySecurityScheme", "httpAuthSecurityScheme", "mtlsSecurityScheme"),
+        *("oauth2SecurityScheme", "openIdConnectSecurityScheme"),
+        *("protocolBinding", "protocolVersion", "tenant", "transport", "url"),
+    }
+)
+# The members that the contract is read from, and the part of it that each feeds.
+_CONTRACT_ROOTS = {
+    **dict.fromkeys((*_INTERFACES_0_3, "supportedInterfaces"), "interfaces"),
+    **dict.fromkeys(("security", "securityRequirements"), "security"),
+    "securitySchemes": "schemes",
+    "authentication": "schemes",
+    "supportsAuthenticatedExtendedCard": "extendedCard",
+}
+_WORDS = frozenset({"description", "bearerFormat"})
+_PROSE = frozenset({"description", "documentationUrl", "iconUrl", "signatures"})
+_CAPABILITY = frozenset({"name", "version", "provider", "defaultInputModes", "defaultOutputModes"})
+# "" is the holder itself: the whole capabilities, one whole extension, one whole skill.
+_CAPABILITIES = frozenset({"", "streaming", "pushNotifications", "stateTransitionHistory"})
+_EXTENSION = frozenset({"", "uri", "required", "params"})
+# A requirement list that says the same in another spelling, or [] where there was none, is prose.
+_SKILL_PROSE = frozenset({"name", "description", "examples", "security", "securityRequirements"})
+_SKILL_TERMS = frozenset({"", "id", "security", "securityRequirements"})
+_SKILL_CAPABILITY = frozenset({"", "id", "tags", "inputModes", "outputModes"})
+
+
+class Side(NamedTuple):
+    """One card of a comparison, with its contract and its terms under the profile."""
+
+    card: Card
+    contract: Contract
+    terms: Terms
+
+
+class Difference(NamedTuple):
+    """One changed path: its JSON pointer, its class, and the values; None where there is none."""
+
+    pointer: str
+    kind: Kind
+    old: CardValue
+    new: CardValue
+
+
+def classify(old: Side, new: Side, changes: list[Change]) -> list[Difference]:
+    """Give each changed path its class.
+
+    Where contract or terms differ and no single path shows it, the first entry has the pointer "" and the
+    whole normal forms as values.
+    """
+    classes = _Classes(old, new)
+    found = [Difference(one.pointer, classes.of(one), plain(one.old), plain(one.new)) for one in changes]
+    if classes.contract and all(one.kind != "contract" for one in found):
+        ends = [{"contract": side.contract.value, "terms": side.terms.value} for side in (old, new)]
+        found.insert(
+            0, Difference("", "contract", plain(cast("CardObject", ends[0])), plain(cast("CardObject", ends[1])))
+        )
+    return found
+
+
+class _Classes:
+    """The parts of contract and terms that differ, and the class of a path by them."""
+
+    def __init__(self, old: Side, new: Side) -> None:
+        self._new_shape = {old.card.dialect, new.card.dialect} <= {"1.0", "hybrid"}
+        terms = [cast("CardObject", side.terms.value["paths"]) for side in (old, new)]
+        self._terms = _differing(*terms)
+        self._parts = _differing(_parts(old), _parts(new))
+        self.contract = bool(self._terms or self._parts)
+
+    def of(self, change: Change) -> Kind:
+        """Return the class of one changed path."""
+        if any(_related(pointer, change.address) for pointer in self._terms):
+            return "contract"
+        # A2A's members are compared in camelCase; ids, uris and scheme names as they are spelled.
+        root, *rest = map(camel, change.names)
+        if root == "skills":
+            return self._skill(rest[1:], change.names[1] if change.by_id else None)
+        if root == "capabilities":
+            return self._capability(rest, change.names[2] if change.by_id else None)
+        if root in _CONTRACT_ROOTS:
+            return self._contract(root, rest, change.names[1] if rest else None)
+        if root in _PROSE:
+            return "prose"
+        return "capability" if root in _CAPABILITY else "unclassified"
+
+    def _touched(self, table: str, name: str | None = None) -> bool:
+        """Say whether an entry of a table differs; None asks for any entry."""
+        if name is None:
+            return any(part.startswith(table + " ") for part in self._parts)
+        return f"{table} {name}" in self._parts
+
+    def _contract(self, root: str, rest: list[str], scheme: str | None) -> Kind:
+        """Return the class of a path inside the members that the contract is read from."""
+        leaf = rest[-1] if rest else ""
+        if root in _INTERFACES_0_3 and self._new_shape:
+            return "unclassified"  # the 0.3 half's own interfaces are no part of a 1.0 card's contract
+        if leaf in _WORDS:
+            return "prose"
+        if root == "authentication":
+            return "contract" if self._touched("schemes") or "security" in self._parts else "unclassified"
+        part = _CONTRACT_ROOTS[root]
+        touched = self._touched(part, scheme) if part == "schemes" else part in self._parts
+        if touched:
+            return "contract"
+        an_entry_itself = len(rest) <= 1
+        known = an_entry_itself or part == "security" or leaf in _READ or "scopes" in rest
+        return "prose" if known else "unclassified"
+
+    def _skill(self, rest: list[str], skill: str | None) -> Kind:
+        name = rest[0] if rest else ""
+        if name in _SKILL_TERMS and self._touched("skills", skill):
+            return "contract"
+        if name in _SKILL_PROSE:
+            return "prose"
+        return "capability" if name in _SKILL_CAPABILITY else "unclassified"
+
+    def _capability(self, rest: list[str], uri: str | None) -> Kind:
+        name = rest[0] if rest else ""
+        if name == "extensions":
+            return self._extension(rest[2:], uri)
+        if name == "extendedAgentCard":
+            return "contract" if "extendedCard" in self._parts else "prose"
+        if not name and ("extendedCard" in self._parts or self._touched("extensions")):
+            return "contract"
+        return "capability" if name in _CAPABILITIES else "unclassified"
+
+    def _extension(self, rest: list[str], uri: str | None) -> Kind:
+        name = rest[0] if rest else ""
+        if name == "description":
+            return "prose"
+        if name not in _EXTENSION:
+            return "unclassified"
+        return "contract" if self._touched("extensions", uri) else "capability"
+
+
+def _parts(side: Side) -> CardObject:
+    """Return what contract and terms consist of, each part under a name that a path can be held against."""
+    value = side.contract.value
+    parts: CardObject = {"interfaces": value["interfaces"]}
+    for prefix, half in (("", value), ("legacy ", value.get("legacy", value))):
+        for whole in ("extendedCard", "security"):
+            parts[prefix + whole] = member(half, whole)
+        for table in ("schemes", "skills"):
+            entries = cast("CardObject", member(half, table))
+            parts.update({f"{prefix}{table} {name}": entry for name, entry in entries.items()})
+    for prefix, holder in (("", value), ("terms ", side.terms.value)):
+        for term in cast("list[CardObject]", holder["extensions"]):
+            name = f"{prefix}extensions {term['uri']}"
+            parts[name] = [*cast("list[CardValue]", parts.get(name, [])), term]
+    return parts
+
+
+def _differing(old: CardObject, new: CardObject) -> frozenset[str]:
+    """Return the names under which two tables hold different values; half and terms count as the part itself."""
+    return frozenset(
+        name.removeprefix("legacy ").removeprefix("terms ")
+        for name in {*old, *new}
+        if name not in old or name not in new or comparable(old[name]) != comparable(new[name])
+    )
+
+
+def _related(pointer: str, other: str) -> bool:
+    """Say whether one pointer is the other or lies on the way to it."""
+    return f"{pointer}/".startswith(f"{other}/") or f"{other}/".startswith(f"{pointer}/")

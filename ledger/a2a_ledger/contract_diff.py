@@ -1,0 +1,87 @@
+"""What changed between two cards, path by path, and which way authorization moved. Pure.
+
+docs/format.md section 7; the JSON of `card diff`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_ledger.authorization import authorization
+from a2a_ledger.card_change import changes_between
+from a2a_ledger.card_json import CardObject, CardValue, comparable
+from a2a_ledger.change_class import STRENGTH, Difference, Side, classify
+from a2a_ledger.profile import Profile, default_profile, terms_of
+from a2a_ledger.seed import seed0
+
+if TYPE_CHECKING:
+    from a2a_ledger.card import Card
+    from a2a_ledger.requirements import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What changed between two cards.
+
+    Attributes:
+        verdict: same-bytes, same-document, prose, capability, unclassified, contract, or undecidable when one
+            of the two has no contract. The strongest class met.
+        authorization: same, stricter, weaker or incomparable; None when undecidable.
+        changes: One entry a changed path. Order that means nothing is no change.
+        old: The old card's hashes: raw, document, contract, seed0.
+        new: The new card's.
+    """
+
+    verdict: str
+    authorization: Direction | None
+    changes: tuple[Difference, ...]
+    old: dict[str, str | None]
+    new: dict[str, str | None]
+
+    def to_json(self) -> CardObject:
+        """Return the JSON of `card diff`."""
+        listed: list[CardValue] = [
+            {"pointer": one.pointer, "class": one.kind, "old": one.old, "new": one.new} for one in self.changes
+        ]
+        return {
+            "verdict": self.verdict,
+            "authorization": self.authorization,
+            "changes": listed,
+            "old": dict[str, CardValue](self.old),
+            "new": dict[str, CardValue](self.new),
+        }
+
+
+def hashes(card: Card) -> dict[str, str | None]:
+    """Return a card's four hashes; None where one cannot be had."""
+    return {
+        "raw": card.raw_hash,
+        "document": card.document_hash,
+        "contract": card.contract.hash if card.contract else None,
+        "seed0": seed0(card),
+    }
+
+
+def diff(old: Card, new: Card, profile: Profile | None = None) -> Diff:
+    """Compare two cards at field level, under a profile (the shipped one by default).
+
+    A change is of class `contract` exactly when the contract, or the terms that the profile names, differ.
+    """
+    ends = hashes(old), hashes(new)
+    if old.contract is None or new.contract is None:
+        return Diff("undecidable", None, (), *ends)
+    if old.raw == new.raw:
+        return Diff("same-bytes", "same", (), *ends)
+    before, after = old.document or {}, new.document or {}
+    if comparable(before) == comparable(after):
+        return Diff("same-document", "same", (), *ends)
+    profile = profile or default_profile()
+    sides = (
+        Side(old, old.contract, terms_of(old, profile)),
+        Side(new, new.contract, terms_of(new, profile)),
+    )
+    changes = classify(*sides, changes_between(before, after))
+    # With no change listed only some order that means nothing is another.
+    verdict = min((one.kind for one in changes), key=STRENGTH.index, default="prose")
+    return Diff(verdict, authorization(*sides), tuple(changes), *ends)

@@ -1,0 +1,113 @@
+"""How the dialects of A2A spell the members of a card. Pure.
+
+A2A 0.1 to 0.3 JSON, 0.3 proto JSON, 1.0 JSON, and snake_case copies of each (ProtoJSON readers accept
+them). docs/format.md section 7 has the table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from a2a_ledger.card_json import CardObject, CardValue
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def snake(name: str) -> str:
+    """Return the proto spelling of a member: `protocolVersion` is `protocol_version`."""
+    return _HUMP.sub("_", name).lower()
+
+
+def camel(name: str) -> str:
+    """Return the JSON spelling of a member: `protocol_version` is `protocolVersion`."""
+    head, *rest = name.split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def member(holder: CardValue, *names: str) -> CardValue:
+    """Return the first of some members that is stated, in camelCase or else in snake_case; None if none is.
+
+    `null` is not stated; a holder that is no object states nothing.
+    """
+    if isinstance(holder, dict):
+        for name in names:
+            for spelled in (name, snake(name)):
+                value = holder.get(spelled)
+                if value is not None:
+                    return value
+    return None
+
+
+def states(holder: CardValue, *names: str) -> bool:
+    """Say whether an object states any of these members."""
+    return member(holder, *names) is not None
+
+
+def spelled_twice(holder: CardObject) -> bool:
+    """Say whether some member stands in both spellings, so that two readers may pick another one."""
+    return any("_" in key and camel(key) != key and camel(key) in holder for key in holder)
+
+
+def is_card(document: CardObject) -> bool:
+    """Say whether an object is an Agent Card at all, of any dialect, rather than some other JSON.
+
+    It is when it has a member that only agent cards have, or at least a name and a url; a list of agents
+    (an index document) and the documents of other standards are not.
+    """
+    if any(key in document for key in ("openapi", "swagger", "@context", "jsonrpc")):
+        return False
+    if isinstance(document.get("agents"), list) and not states(document, "supportedInterfaces", "url", "skills"):
+        return False
+    own = (
+        "supportedInterfaces",
+        "protocolVersion",
+        "preferredTransport",
+        "additionalInterfaces",
+        "securitySchemes",
+        "securityRequirements",
+        "skills",
+        "capabilities",
+        "supportsAuthenticatedExtendedCard",
+    )
+    if states(document, *own):
+        return True
+    return isinstance(document.get("url"), str) and (states(document, "name") or states(document, "authentication"))
+
+
+def dialect_of(document: CardObject) -> str:
+    """Return the dialect that a card is written in: 0.1, 0.2, 0.3, 1.0, hybrid or unknown.
+
+    The shape decides, then the stated version: real cards claim versions whose shape they do not have.
+    A card without either connection shape is 1.0 when it uses another 1.0 member.
+    """
+    new = states(document, "supportedInterfaces")
+    old = states(document, "url", "preferredTransport", "additionalInterfaces")
+    if new:
+        return "hybrid" if old else "1.0"
+    version = member(document, "protocolVersion")
+    secured = states(document, "securitySchemes", "security", "securityRequirements")
+    if version is None and states(document, "authentication") and not secured:
+        return "0.1"
+    if isinstance(version, str):
+        for dialect in ("0.1", "0.2", "0.3"):
+            if version == dialect or version.startswith(dialect + "."):
+                return dialect
+    if not old:
+        only_new = states(document, "securityRequirements") or _claims_1(version)
+        return "1.0" if only_new else "unknown"
+    if version is None:
+        return "0.3" if _uses_0_3(document) else "0.2"
+    return "0.3" if _claims_1(version) else "unknown"
+
+
+def _claims_1(version: CardValue) -> bool:
+    return isinstance(version, str) and re.fullmatch(r"1(\.[0-9]+)*", version) is not None
+
+
+def _uses_0_3(document: CardObject) -> bool:
+    """Say whether a card without a version uses a member that 0.2 did not have."""
+    skills = document.get("skills")
+    own = isinstance(skills, list) and any(states(skill, "security", "securityRequirements") for skill in skills)
+    return own or states(document, "signatures", "securityRequirements")

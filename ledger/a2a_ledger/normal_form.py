@@ -1,0 +1,228 @@
+"""The contract's normal form `a2a-contract/1-draft`: one shape for every dialect. Pure.
+
+docs/format.md section 7. Works on raw JSON, never on an SDK's parse of it, which loses terms. Every member
+is always present: absent text is "", an absent flag false, absent params null; only a version may be null,
+which means not stated. Interfaces keep their order; every other list is a set in the order of RFC 8785 bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import cast
+
+from a2a_ledger.address import normal_url
+from a2a_ledger.card_json import (
+    CardObject,
+    CardValue,
+    NumberToken,
+    UnrepresentableError,
+    canonical,
+    json_text,
+    sha256_name,
+)
+from a2a_ledger.events import Interface
+from a2a_ledger.requirements import as_set, read_requirements
+from a2a_ledger.schemes import common, read_authentication, read_schemes
+from a2a_ledger.dialect import member, states
+
+FORM = "a2a-contract/1-draft"
+"""Name of the normal form; a hash never travels or is compared without it."""
+
+_MAJOR_MINOR = re.compile(r"[0-9]+\.[0-9]+")
+_VERSION = re.compile(r"([0-9]+)(?:\.([0-9]+))?(?:\.[0-9A-Za-z.+-]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The authorization-bearing part of a card in normal form, its RFC 8785 bytes and its `sha256:<hex>`."""
+
+    form: str
+    value: CardObject
+    canonical: bytes
+    hash: str
+
+    @property
+    def interfaces(self) -> list[Interface]:
+        """The offered interfaces in the card's order, first preferred."""
+        return [Interface(**item) for item in cast("list[Interface]", self.value["interfaces"])]
+
+
+def major_minor(version: str | None) -> str | None:
+    """Return a protocol version as Major.Minor, since patch numbers do not count (A2A 1.0 section 3.6).
+
+    None and "" are not stated: None. Text that is no version number is kept as it is.
+    """
+    if not version:
+        return None
+    found = _VERSION.fullmatch(version)
+    return f"{int(found[1])}.{int(found[2] or '0')}" if found else version
+
+
+def normalise(document: CardObject, dialect: str) -> tuple[Contract, frozenset[str]]:
+    """Return the contract of a card and the flags that reading it raised.
+
+    Flags: halves-disagree, odd-shape, odd-version, unknown-scheme.
+
+    Raises:
+        UnrepresentableError: a number or text inside the contract part has no RFC 8785 form.
+    """
+    flags: set[str] = set()
+    new_first = dialect in {"1.0", "hybrid"}
+    value: CardObject = {
+        "extensions": _extensions(document, flags),
+        "form": FORM,
+        "interfaces": _interfaces(document, flags, new=new_first),
+        **_half(document, flags, new_first=new_first),
+    }
+    if dialect == "hybrid":
+        legacy = _half(document, flags, new_first=False)
+        if canonical(_shared(legacy)) != canonical(_shared(value)):
+            value["legacy"] = legacy
+            flags.add("halves-disagree")
+    data = canonical(value)
+    return Contract(FORM, value, data, sha256_name(data)), frozenset(flags)
+
+
+def _half(document: CardObject, flags: set[str], *, new_first: bool) -> CardObject:
+    """Return what one half says; a member that it does not state is read from the other half's spelling."""
+    schemes = read_schemes(member(document, "securitySchemes"), new_first=new_first, flags=flags)
+    security = read_requirements(_security(document, new_first=new_first), flags)
+    if not states(document, "securitySchemes", "security", "securityRequirements"):
+        schemes, security = read_authentication(member(document, "authentication"), flags)
+    return {
+        "extendedCard": _extended_card(document, flags, new_first=new_first),
+        "schemes": schemes,
+        "security": security,
+        "skills": _skills(document, flags, new_first=new_first),
+    }
+
+
+def _shared(half: CardObject) -> CardObject:
+    """Return what both vocabularies can say of a half."""
+    return {
+        "extendedCard": half["extendedCard"],
+        "schemes": common(cast("CardObject", half["schemes"])),
+        "security": half["security"],
+        "skills": half["skills"],
+    }
+
+
+def _security(holder: CardValue, *, new_first: bool) -> CardValue:
+    names = ("securityRequirements", "security")
+    return member(holder, *(names if new_first else reversed(names)))
+
+
+def _extended_card(document: CardObject, flags: set[str], *, new_first: bool) -> bool:
+    stated = [
+        member(member(document, "capabilities"), "extendedAgentCard"),
+        member(document, "supportsAuthenticatedExtendedCard"),
+    ]
+    if not new_first:
+        stated.reverse()
+    return _truth(next((value for value in stated if value is not None), None), flags)
+
+
+def _truth(value: CardValue, flags: set[str]) -> bool:
+    """Return a flag; absent is false, and the text "true" that real cards write counts as true."""
+    if value is None or isinstance(value, bool):
+        return value is True
+    flags.add("odd-shape")
+    return isinstance(value, str) and value.strip().lower() == "true"
+
+
+def _list(value: CardValue, flags: set[str]) -> list[CardValue]:
+    """Return a list; absent is empty, and one item where a list belongs is a list of one."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    flags.add("odd-shape")
+    return [value]
+
+
+def _text(value: CardValue, flags: set[str]) -> str:
+    """Return a text; absent is "", and another JSON value is kept as its JSON text."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    flags.add("odd-shape")
+    if isinstance(value, NumberToken):
+        raise UnrepresentableError(value.text)
+    return json_text(value)
+
+
+def _version(value: CardValue, flags: set[str]) -> str | None:
+    version = major_minor(_text(value, flags))
+    if version is not None and _MAJOR_MINOR.fullmatch(version) is None:
+        flags.add("odd-version")
+    return version
+
+
+def _interface(raw: CardValue, version: CardValue, flags: set[str]) -> CardObject:
+    """Return one interface; a text where an object belongs is its url."""
+    if not isinstance(raw, dict):
+        flags.add("odd-shape")
+        raw = {"url": raw}
+    return {
+        "binding": _text(member(raw, "protocolBinding", "transport"), flags),
+        "tenant": _text(member(raw, "tenant"), flags),
+        "url": normal_url(_text(member(raw, "url"), flags)),
+        "version": _version(version, flags),
+    }
+
+
+def _interfaces(document: CardObject, flags: set[str], *, new: bool) -> list[CardValue]:
+    """Return the offered interfaces in the card's order, without exact repeats."""
+    if new:
+        listed = _list(member(document, "supportedInterfaces"), flags)
+        found = [_interface(item, member(item, "protocolVersion"), flags) for item in listed]
+    else:
+        found = []
+    if not new or not states(document, "supportedInterfaces"):
+        version = member(document, "protocolVersion")
+        main = {"url": member(document, "url"), "transport": member(document, "preferredTransport")}
+        if version is not None or any(value is not None for value in main.values()):
+            found.append(_interface({**main, "transport": main["transport"] or "JSONRPC"}, version, flags))
+        more = _list(member(document, "additionalInterfaces"), flags)
+        found += [_interface(item, version, flags) for item in more]
+    return list({canonical(item): item for item in found}.values())
+
+
+def _extensions(document: CardObject, flags: set[str]) -> list[CardValue]:
+    """Return the required extensions as a set of {params, uri}."""
+    capabilities = member(document, "capabilities")
+    if capabilities is not None and not isinstance(capabilities, dict):
+        flags.add("odd-shape")
+    listed = _list(member(capabilities, "extensions"), flags)
+    if not all(isinstance(item, dict) for item in listed):
+        flags.add("odd-shape")
+    return as_set(extension_term(item, flags) for item in listed if _truth(member(item, "required"), flags))
+
+
+def extension_term(entry: CardValue, flags: set[str]) -> CardObject:
+    """Return the terms of one extension entry: `{"params", "uri"}`, without its description."""
+    return {"params": member(entry, "params"), "uri": _text(member(entry, "uri"), flags)}
+
+
+def skill_id(skill: CardValue, flags: set[str]) -> str:
+    """Return a skill's id as text; "" when it has none."""
+    return _text(member(skill, "id"), flags)
+
+
+def _skills(document: CardObject, flags: set[str], *, new_first: bool) -> CardObject:
+    """Return the requirement lists of the skills that have one, by id.
+
+    Two skills of one id put their alternatives together, so that their order in the card does not matter.
+    """
+    found: CardObject = {}
+    for skill in _list(member(document, "skills"), flags):
+        stated = read_requirements(_security(skill, new_first=new_first), flags)
+        if stated:
+            name = skill_id(skill, flags)
+            if name in found:
+                flags.add("duplicate-skill-ids")
+                stated = as_set([*cast("list[CardValue]", found[name]), *stated])
+            found[name] = stated
+    return found
