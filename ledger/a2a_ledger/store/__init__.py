@@ -1,0 +1,10 @@
+"""The store: event and leaf in one transaction, on SQLite."""
+
+from a2a_ledger.store.head import Appended
+from a2a_ledger.store.keystore import KeyStore
+from a2a_ledger.store.opening import open_store
+from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, RawTables
+from a2a_ledger.store.schema import row_digest
+from a2a_ledger.store.store import Store
+
+__all__ = ["KEY_TABLES", "LEDGER_TABLES", "Appended", "KeyStore", "RawTables", "Store", "open_store", "row_digest"]

@@ -1,0 +1,272 @@
+"""The key store, keys.db: stream keys and redaction keys, apart from the database that they open.
+
+A key is durable before the first event of its stream is. Task keys are made 64 at a time in one
+commit; the id of a task is the commitment to its key. Every row carries a SHA-256 over its other
+columns, so that an audit finds a flipped byte here too. docs/format.md section 4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from a2a_ledger.codec import SECRET, findings_key, stream_commitment, task_id
+from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
+from a2a_ledger.store.connections import Connections
+from a2a_ledger.store.schema import row_digest
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+BATCH = 64
+"""Task keys made in one commit."""
+
+_LOW = 16  # keys left at which the next batch is made in the background
+_REDACTION = b"a2a-ledger/redact-key/v1\0"
+_TASK = "task:"
+_FINDINGS = "findings:"
+
+APPLICATION_ID = 0x41324B53
+"""`A2KS` in the file header: this file is a key store."""
+
+TABLES = (
+    "CREATE TABLE stream_keys (id TEXT PRIMARY KEY NOT NULL, key BLOB NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE streams (stream TEXT PRIMARY KEY NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE redaction_keys (peer TEXT PRIMARY KEY NOT NULL, k TEXT NOT NULL, key BLOB NOT NULL,"
+    " digest BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
+)
+
+
+def redaction_id(key: bytes) -> str:
+    """Return the id of a redaction key, 16 hex digits."""
+    return hashlib.sha256(_REDACTION + key).hexdigest()[:16]
+
+
+class KeyStore:
+    """The keys of one ledger.
+
+    Args:
+        path: The file, or None for keys that live as long as this object.
+        entropy: Gives that many random octets.
+        create: Make the file; without it a missing one is an error.
+        read_only: Give keys that exist, make none.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        entropy: Callable[[int], bytes] = os.urandom,
+        create: bool = False,
+        read_only: bool = False,
+    ) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._entropy = entropy
+        self._known: dict[str, bytes] = {}
+        self._redactions: dict[str, tuple[str, bytes]] = {}
+        self._spare: deque[bytes] = deque()
+        self._refilling = threading.Lock()
+        self._filler: threading.Thread | None = None
+        if path is not None and not path.exists():
+            if not create:
+                raise MissingKeysError(
+                    f"expected the key store {path}, found none: a ledger without its keys cannot be written or disclosed",
+                    hint="restore keys.db beside the database from the same backup",
+                )
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        self.connections = Connections(":memory:" if path is None else str(path), read_only=read_only, journal="DELETE")
+        self._check()
+
+    # ---- stream keys
+
+    def new_task(self) -> str:
+        """Return the id of a new task, 40 hex digits; its key is durable."""
+        while True:
+            try:
+                key = self._spare.popleft()
+            except IndexError:
+                self.refill()
+                continue
+            if len(self._spare) < _LOW and self._filler is None:
+                self._filler = threading.Thread(target=self._refill_later, name="a2a-ledger-keys", daemon=True)
+                self._filler.start()
+            made = task_id(key)
+            self._known[_TASK + made] = key
+            return made
+
+    def refill(self) -> None:
+        """Make the next batch of task keys; one commit."""
+        with self._refilling:
+            if len(self._spare) >= _LOW:
+                return
+            drawn = self._entropy(SECRET * BATCH)
+            keys = [drawn[i : i + SECRET] for i in range(0, len(drawn), SECRET)]
+            with self._writing() as connection:
+                _insert_keys(connection, keys)
+            self._spare.extend(keys)
+
+    def stream_key(self, stream: str) -> bytes:
+        """Return the key of a stream, 32 octets; durable when this returns.
+
+        The key of a findings stream follows from that of the stream that it is about. The first use
+        of `ledger` or of a peer's stream makes its key; a task's is made by `new_task` alone.
+
+        Raises:
+            MissingKeysError: There is no such key and none may be made.
+        """
+        key = self._known.get(stream)
+        if key is None:
+            key = self._known[stream] = self._find(stream)
+        return key
+
+    def knows(self, stream: str) -> bool:
+        """Tell whether `stream_key` would answer from memory."""
+        return stream in self._known
+
+    def _find(self, stream: str) -> bytes:
+        if stream.startswith(_FINDINGS):
+            about = stream.removeprefix(_FINDINGS)
+            return findings_key(self.stream_key(about if about.startswith("peer:") else _TASK + about))
+        if stream.startswith(_TASK):
+            return self._task_key(stream)
+        with self.connections.reading() as connection:
+            found = _named_key(connection, stream)
+        if found is None and self.read_only:
+            raise MissingKeysError(f"expected a key of the stream {stream} in {self._place}, found none")
+        return found or self._make_named(stream)
+
+    def _task_key(self, stream: str) -> bytes:
+        wanted = stream.removeprefix(_TASK)
+        with self.connections.reading() as connection:
+            row: tuple[bytes] | None = connection.execute(
+                "SELECT key FROM stream_keys WHERE id >= ? AND id < ?", (wanted, wanted + "g")
+            ).fetchone()
+        if row is None or task_id(row[0]) != wanted:
+            raise MissingKeysError(
+                f"expected the key of the stream {stream} in {self._place}, found none",
+                hint="restore keys.db from the same backup as the database",
+            )
+        return row[0]
+
+    def _make_named(self, stream: str) -> bytes:
+        key = self._entropy(SECRET)
+        with self._writing() as connection:
+            found = _named_key(connection, stream)
+            if found is not None:  # another process was faster
+                return found
+            _insert_keys(connection, [key])
+            named = (stream, stream_commitment(key))
+            connection.execute("INSERT INTO streams VALUES (?, ?, ?)", (*named, row_digest("streams", *named)))
+        return key
+
+    # ---- redaction keys and facts
+
+    def redaction_key(self, peer: str) -> tuple[str, bytes]:
+        """Return id and key by which a peer's credentials are marked (docs/format.md section 3).
+
+        Raises:
+            MissingKeysError: There is none and none may be made.
+        """
+        found = self._redactions.get(peer)
+        if found is None:
+            with self.connections.reading() as connection:
+                found = _redaction(connection, peer)
+            if found is None and self.read_only:
+                raise MissingKeysError(f"expected a redaction key of peer {peer} in {self._place}, found none")
+            found = self._redactions[peer] = found or self._make_redaction(peer)
+        return found
+
+    def _make_redaction(self, peer: str) -> tuple[str, bytes]:
+        key = self._entropy(SECRET)
+        with self._writing() as connection:
+            found = _redaction(connection, peer)
+            if found is not None:
+                return found
+            row = (peer, redaction_id(key), key)
+            connection.execute(
+                "INSERT INTO redaction_keys VALUES (?, ?, ?, ?)", (*row, row_digest("redaction_keys", *row))
+            )
+        return row[1], key
+
+    def fact(self, name: str) -> str | None:
+        """Return what was noted under a name, such as the log's `origin`."""
+        with self.connections.reading() as connection:
+            row: tuple[str] | None = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def note(self, name: str, value: str) -> None:
+        """Note a fact, in the place of what stood there."""
+        with self._writing() as connection:
+            row = (name, value, row_digest("facts", name, value))
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
+
+    # ---- the file
+
+    def close(self) -> None:
+        """Close the file."""
+        filler = self._filler
+        if filler is not None:
+            filler.join()
+        self.connections.close()
+
+    @property
+    def _place(self) -> str:
+        return str(self.path or "the key store in memory")
+
+    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        if self.read_only:
+            raise ReadOnlyError(
+                f"expected to be allowed to make a key in {self._place}, found the ledger opened read-only"
+            )
+        return self.connections.writing()
+
+    def _refill_later(self) -> None:
+        try:
+            self.refill()
+        except StoreError:
+            pass  # the next new_task meets the same trouble in its own thread, and says it there
+        finally:
+            self._filler = None
+
+    def _check(self) -> None:
+        with self.connections.reading() as connection:
+            found: tuple[int] = connection.execute("PRAGMA application_id").fetchone()
+            tables: tuple[int] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if found[0] == APPLICATION_ID:
+            return
+        if tables[0] or found[0] or (self.read_only and self.path is not None):
+            raise StoreError(f"expected a key store in {self._place}, found another database")
+        with self.connections.writing() as connection:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                for statement in TABLES:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+
+
+def _insert_keys(connection: sqlite3.Connection, keys: Sequence[bytes]) -> None:
+    rows = [(stream_commitment(key), key) for key in keys]
+    connection.executemany(
+        "INSERT INTO stream_keys VALUES (?, ?, ?)", [(*row, row_digest("stream_keys", *row)) for row in rows]
+    )
+
+
+def _named_key(connection: sqlite3.Connection, stream: str) -> bytes | None:
+    row: tuple[bytes] | None = connection.execute(
+        "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = ?", (stream,)
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def _redaction(connection: sqlite3.Connection, peer: str) -> tuple[str, bytes] | None:
+    row: tuple[str, bytes] | None = connection.execute(
+        "SELECT k, key FROM redaction_keys WHERE peer = ?", (peer,)
+    ).fetchone()
+    return row

@@ -1,0 +1,127 @@
+"""Opening a ledger: a directory with `ledger.db` and `keys.db`, or one that lives in memory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
+from a2a_ledger.store import schema
+from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
+from a2a_ledger.store.keystore import KeyStore
+from a2a_ledger.store.sqlite import NO_ORIGIN, LedgerDatastore, LedgerRecorder
+from a2a_ledger.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DATABASE = "ledger.db"
+KEYS = "keys.db"
+
+
+def open_store(  # noqa: PLR0913 - each has a name at the call and most have a default
+    directory: Path | str | None,
+    *,
+    origin: str | None = None,
+    create: bool = False,
+    read_only: bool = False,
+    entropy: Callable[[int], bytes] = os.urandom,
+    busy_timeout: float = BUSY_TIMEOUT,
+) -> Store:
+    """Open the store of a ledger.
+
+    Args:
+        directory: Where `ledger.db` and `keys.db` lie; None: in memory, gone when it is closed.
+        origin: Name of the log; needed where it is made, checked where it exists.
+        create: Make what is missing. Without it a missing ledger is an error.
+        read_only: Write nothing at all; a missing `keys.db` is then no error, its keys are missing.
+        entropy: Gives that many random octets.
+        busy_timeout: Seconds to wait for another process's lock.
+
+    Raises:
+        StoreError: There is no ledger, another kind of file, one of a newer format or another log.
+        MissingKeysError: The database is there and its key store is not.
+        ReadOnlyError: The place cannot be written.
+        BusyError: Another process holds the database.
+    """
+    if directory is None:
+        place = None
+        name = f"file:a2a-ledger-{secrets.token_hex(8)}?mode=memory"
+    else:
+        place = Path(directory)
+        name = str(place / DATABASE)
+        _check_files(place, create=create and not read_only, read_only=read_only)
+    keys = _open_keys(place, entropy, create=create, read_only=read_only)
+    connections = Connections(name, read_only=read_only, busy_timeout=busy_timeout)
+    try:
+        return _open(connections, keys, origin)
+    except BaseException:
+        connections.close()
+        keys.close()
+        raise
+
+
+def _check_files(place: Path, *, create: bool, read_only: bool) -> None:
+    """See that the files are there, or make the directory and an empty database file of mode 0600."""
+    database = place / DATABASE
+    if not database.exists():
+        if not create:
+            raise StoreError(
+                f"expected a ledger in {place}, found no {DATABASE}",
+                hint="make one with `a2a-ledger init`, or name its directory with --ledger",
+            )
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(database, os.O_CREAT | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise ReadOnlyError(
+                f"expected to be allowed to make a ledger in {place}, found: {error.strerror}"
+            ) from error
+    elif not (place / KEYS).exists() and not read_only and database.stat().st_size:
+        raise MissingKeysError(
+            f"expected the key store {place / KEYS} beside {DATABASE}, found none",
+            hint="restore keys.db from the same backup; a database without its keys can only be opened read-only",
+        )
+    if not read_only and not (os.access(place, os.W_OK) and os.access(database, os.W_OK)):
+        raise ReadOnlyError(
+            f"expected to be allowed to write to {place}, found it read-only",
+            hint="open it read-only, or give this user the right to write",
+        )
+
+
+def _open_keys(place: Path | None, entropy: Callable[[int], bytes], *, create: bool, read_only: bool) -> KeyStore:
+    if place is None or (read_only and not (place / KEYS).exists()):
+        return KeyStore(None, entropy=entropy, read_only=read_only)
+    # A database file without any content is what a crash leaves between the two files being made.
+    create = create or not (place / DATABASE).stat().st_size
+    return KeyStore(place / KEYS, entropy=entropy, create=create, read_only=read_only)
+
+
+def _open(connections: Connections, keys: KeyStore, origin: str | None) -> Store:
+    datastore = LedgerDatastore(connections, text_ids=True)
+    found = _origin_of(connections, datastore, keys)
+    if found is None:
+        if origin is None:
+            raise StoreError(f"expected a ledger in {connections.name}, found an empty database")
+        keys.note("origin", origin)
+        found = origin
+    elif origin not in (None, found):
+        raise StoreError(f"expected the log {origin} in {connections.name}, found {found}")
+    return Store(LedgerRecorder(datastore, origin=found, keys=keys), connections, keys)
+
+
+def _origin_of(connections: Connections, datastore: LedgerDatastore, keys: KeyStore) -> str | None:
+    """Make or check the tables; return the log's name by its first record, else by the key store."""
+    probe = LedgerRecorder(datastore)
+    if connections.read_only and not connections.in_memory:
+        with connections.reading() as connection:
+            schema.check_header(connection, connections.name)
+    else:
+        probe.create_table()
+    first = Store(probe, connections, keys).read(0, 1)
+    if first:
+        return first[0].log
+    noted = keys.fact("origin")
+    return None if noted == NO_ORIGIN else noted

@@ -1,0 +1,289 @@
+"""The store: one ledger's records, leaves, tags, checkpoints and followers' positions.
+
+The face that the rest of the package uses. Whatever SQLite raises leaves here as an error of this
+package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger import merkle
+from a2a_ledger.codec import Draft, Parts, Record, leaf, read_record, unpack_container, unpack_parts
+from a2a_ledger.errors import FormatError, ReadOnlyError, StoreError
+from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, raw_tables
+from a2a_ledger.store.sqlite import advance
+from a2a_ledger.store.tiles import TileReader
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from eventsourcing.persistence import Tracking
+
+    from a2a_ledger.codec import Part
+    from a2a_ledger.store.connections import Connections
+    from a2a_ledger.store.head import Appended
+    from a2a_ledger.store.keystore import KeyStore
+    from a2a_ledger.store.raw import RawTables
+    from a2a_ledger.store.sqlite import LedgerRecorder
+
+_COLUMNS = "SELECT e.rowid - 1, e.originator_id, e.originator_version, e.topic, e.c, e.t, e.state FROM ledger_events e "
+_PAGE = 4096  # leaves read at a time
+
+_Row = tuple[int, str, int, str, bytes, bytes, bytes]
+
+
+class Store:
+    """One opened ledger; made by `open_store`."""
+
+    def __init__(self, recorder: LedgerRecorder, connections: Connections, keys: KeyStore) -> None:
+        self.recorder = recorder
+        self.keys = keys
+        self._connections = connections
+
+    @property
+    def origin(self) -> str:
+        """Name of the log."""
+        return self.recorder.origin
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this store refuses to write."""
+        return self._connections.read_only
+
+    # ---- writing
+
+    def append(self, drafts: Sequence[Draft], tracking: Tracking | None = None) -> list[Appended]:
+        """Append drafts in one transaction and return where they came to lie; durable when this returns.
+
+        Handing in a draft again is a retry: where it was committed before, that place is returned.
+
+        Args:
+            drafts: In the order in which they are to stand.
+            tracking: A follower's name and the log index + 1 that it has processed, written in the
+                same transaction.
+
+        Raises:
+            ConflictError: The follower's position was taken already; nothing was written.
+            BusyError: Another process held the lock for longer than the time-out; nothing was written.
+            ReadOnlyError: This store was opened read-only.
+            MissingKeysError: A stream's key is not in the key store.
+        """
+        self._must_write()
+        for item in drafts:
+            self.keys.stream_key(item.stream)  # durable before the transaction begins
+        return self.recorder.append(drafts, tracking)
+
+    async def append_async(self, drafts: Sequence[Draft], tracking: Tracking | None = None) -> list[Appended]:
+        """Append as `append` does without blocking the event loop on a lock or a disk.
+
+        A caller that is cancelled leaves nothing or all of its drafts.
+        """
+        self._must_write()
+        for item in drafts:
+            if not self.keys.knows(item.stream):
+                await asyncio.to_thread(self.keys.stream_key, item.stream)
+        return await self.recorder.append_async(drafts, tracking)
+
+    def save_checkpoint(self, size: int, note: str) -> None:
+        """Keep a signed note for its size, in the place of an earlier one of the same size."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO ledger_checkpoints VALUES (?, ?)", (size, note))
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open a write transaction for views; it commits at the end, or rolls back on an error."""
+        self._must_write()
+        with self._connections.writing() as connection:
+            yield connection
+
+    def advance(self, connection: sqlite3.Connection, follower: str, position: int) -> None:
+        """Move a follower's position (log index + 1) forward in an open `transaction`.
+
+        Raises:
+            ConflictError: It stands there or beyond already.
+        """
+        advance(connection, follower, position)
+
+    # ---- records
+
+    def size(self) -> int:
+        """Return the number of events."""
+        return self.recorder.max_notification_id() or 0
+
+    def read(self, start: int, limit: int, stop: int | None = None) -> list[Record]:
+        """Return up to `limit` records from log index `start` on, below `stop`."""
+        last = start + limit if stop is None else min(stop, start + limit)
+        return self._records("WHERE e.rowid > ? AND e.rowid <= ? ORDER BY e.rowid", start, last)
+
+    def read_stream(
+        self, stream: str, *, gt: int | None = None, limit: int | None = None, desc: bool = False
+    ) -> list[Record]:
+        """Return records of one stream in the order of their versions, those above version `gt`."""
+        order = "DESC" if desc else "ASC"
+        return self._records(
+            f"WHERE e.originator_id = ? AND e.originator_version > ? ORDER BY e.originator_version {order} LIMIT ?",
+            stream,
+            -1 if gt is None else gt,
+            -1 if limit is None else limit,
+        )
+
+    def record(self, n: int) -> Record:
+        """Return the record at log index n.
+
+        Raises:
+            StoreError: There is none.
+        """
+        found = self.read(n, 1)
+        if not found:
+            raise StoreError(f"expected an event at index {n}, found a log of {self.size()} events")
+        return found[0]
+
+    def tagged(self, tag: str, *, limit: int | None = None, desc: bool = False) -> list[Record]:
+        """Return the records that carry a lookup tag, in log order."""
+        order = "DESC" if desc else "ASC"
+        return self._records(
+            f"JOIN ledger_tags g ON g.n + 1 = e.rowid WHERE g.tag = ? ORDER BY g.n {order} LIMIT ?",
+            tag,
+            -1 if limit is None else limit,
+        )
+
+    def tagged_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Return tags that begin with `prefix`, with the log indices of their records."""
+        with self._connections.reading() as connection:
+            return connection.execute(
+                "SELECT tag, n FROM ledger_tags WHERE tag >= ? AND tag < ? ORDER BY tag, n LIMIT ?",
+                (prefix, prefix + "\U0010ffff", limit),
+            ).fetchall()
+
+    def streams(self, prefix: str = "", *, after: str = "", limit: int = -1) -> list[str]:
+        """Return names of streams that begin with `prefix`, sorted, those behind `after`."""
+        with self._connections.reading() as connection:
+            rows: list[tuple[str]] = connection.execute(
+                "SELECT DISTINCT originator_id FROM ledger_events"
+                " WHERE originator_id >= ? AND originator_id < ? AND originator_id > ? ORDER BY originator_id LIMIT ?",
+                (prefix, prefix + "\U0010ffff", after, limit),
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    # ---- the tree
+
+    def leaves(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield the octets of the leaves from log index `start` to below `stop`."""
+        while start < stop:
+            with self._connections.reading() as connection:
+                rows: list[tuple[int, bytes, bytes]] = connection.execute(
+                    "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
+                    (start, min(stop, start + _PAGE)),
+                ).fetchall()
+            if not rows:
+                return
+            for n, c, t in rows:
+                yield leaf(self.origin, n, c, t)
+            start = rows[-1][0] + 1
+
+    def root(self, size: int | None = None) -> bytes:
+        """Return the tree's root when it held `size` leaves; None: now."""
+        with self._tree(size) as (tiles, held):
+            return merkle.root_at(held, tiles.node)
+
+    def inclusion(self, n: int, size: int) -> list[bytes]:
+        """Prove that leaf n is in the tree of the first `size` leaves (RFC 9162 section 2.1.3).
+
+        Raises:
+            InclusionError: There is no such leaf in that tree.
+            StoreError: The log is smaller than `size`, or a tile is damaged.
+        """
+        with self._tree(size) as (tiles, held):
+            return merkle.inclusion_path(n, held, tiles.node)
+
+    def consistency(self, old: int, new: int) -> list[bytes]:
+        """Prove that the tree of the first `new` leaves extends that of the first `old` (section 2.1.4)."""
+        with self._tree(new) as (tiles, held):
+            return merkle.consistency_path(old, held, tiles.node)
+
+    @contextmanager
+    def _tree(self, size: int | None) -> Iterator[tuple[TileReader, int]]:
+        held = self.size()
+        if size is not None and not 0 <= size <= held:
+            raise StoreError(f"expected a tree size from 0 to {held}, found {size}")
+        with self._connections.reading() as connection:
+            wanted = held if size is None else size
+            yield TileReader(connection, self.origin, wanted), wanted
+
+    # ---- checkpoints, followers, views
+
+    def checkpoints(self) -> list[tuple[int, str]]:
+        """Return all kept notes with their sizes, smallest first."""
+        with self._connections.reading() as connection:
+            return connection.execute("SELECT size, note FROM ledger_checkpoints ORDER BY size").fetchall()
+
+    def latest_checkpoint(self) -> tuple[int, str] | None:
+        """Return the kept note of the largest size."""
+        with self._connections.reading() as connection:
+            row = connection.execute("SELECT size, note FROM ledger_checkpoints ORDER BY size DESC LIMIT 1").fetchone()
+        return cast("tuple[int, str] | None", row)
+
+    def position(self, follower: str) -> int:
+        """Return how far a follower has come: log index + 1 of the last event processed, 0 at the start."""
+        with self._connections.reading() as connection:
+            row: tuple[int] | None = connection.execute(
+                "SELECT notification_id FROM ledger_tracking WHERE application_name = ?", (follower,)
+            ).fetchone()
+        return 0 if row is None else row[0]
+
+    def views(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend a connection for reading views; each statement sees one state."""
+        return self._connections.reading()
+
+    # ---- raw rows
+
+    def raw(self) -> AbstractContextManager[RawTables]:
+        """Open the raw rows of ledger.db as of one moment, for an audit."""
+        return raw_tables(self._connections, LEDGER_TABLES)
+
+    def raw_keys(self) -> AbstractContextManager[RawTables]:
+        """Open the raw rows of keys.db as of one moment, for an audit."""
+        return raw_tables(self.keys.connections, KEY_TABLES)
+
+    def close(self) -> None:
+        """Serve callers that wait, then close the files."""
+        self.recorder.close()
+        self._connections.close()
+        self.keys.close()
+
+    def _must_write(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(
+                f"expected to be allowed to write to {self._connections.name}, found it opened read-only"
+            )
+
+    def _records(self, where: str, *values: str | int) -> list[Record]:
+        with self._connections.reading() as connection:
+            rows: list[_Row] = connection.execute(_COLUMNS + where, values).fetchall()
+        return [self._record(row) for row in rows]
+
+    def _record(self, row: _Row) -> Record:
+        n, stream, ver, topic, c, t, state = row
+        try:
+            salt, raw, parts = unpack_container(state)
+            record = read_record(salt, raw, n=n, t=t.hex(), parts=Parts(parts, self._large_blob), trusted=True)
+        except FormatError as error:
+            raise StoreError(f"event {n} cannot be read: {error}", hint="run `a2a-ledger audit`") from error
+        if (record.c, record.stream, record.ver, record.type) != (c.hex(), stream, ver, topic):
+            raise StoreError(
+                f"expected event {n} to be the record that its row names, found another: the row was changed",
+                hint="run `a2a-ledger audit`",
+            )
+        return record
+
+    def _large_blob(self, blob_id: bytes) -> tuple[Part, ...] | None:
+        with self._connections.reading() as connection:
+            row: tuple[bytes] | None = connection.execute(
+                "SELECT parts FROM ledger_blobs WHERE id = ?", (blob_id,)
+            ).fetchone()
+        return None if row is None else unpack_parts(row[0])
