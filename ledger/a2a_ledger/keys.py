@@ -346,6 +346,7 @@ def verify_handover(  # noqa: PLR0913 - the four members of the message and its 
         FormatError: if a vkey is malformed or may not be used.
         SignatureError: if either signature does not verify.
     """
+    old_key, new_key = parse_vkey(old), parse_vkey(new)
     message = handover_message(log, role, old, new)
-    parse_vkey(old).verify(signature_old, message)
-    parse_vkey(new).verify(signature_new, message)
+    old_key.verify(signature_old, message)
+    new_key.verify(signature_new, message)

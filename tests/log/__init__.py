@@ -1,0 +1,1 @@
+"""Tests of the tamper-evident log: trees, keys, notes, statements, the high-water mark."""
