@@ -1,0 +1,32 @@
+"""Divergence: holds what happened against the frozen contract, by rules (docs/rules.md).
+
+One pure function, `judge`, over two folds (`TaskCase`, `PeerCase`). `Cases` keeps the folds within
+bounds for the guard and for the verifier; `expected_violations` re-runs everything for a replay.
+"""
+
+from a2a_ledger.divergence.cases import CaseLog, Cases
+from a2a_ledger.divergence.finding import RULE_SET, RULES, Evidence, Finding, Rule
+from a2a_ledger.divergence.peer_case import PeerCase
+from a2a_ledger.divergence.records import RecordLog
+from a2a_ledger.divergence.rules import judge
+from a2a_ledger.divergence.task_case import TaskCase
+from a2a_ledger.divergence.violation import Expected, expected_violations, payload_of, violation_of, violation_tag
+
+__all__ = [
+    "RULES",
+    "RULE_SET",
+    "CaseLog",
+    "Cases",
+    "Evidence",
+    "Expected",
+    "Finding",
+    "PeerCase",
+    "RecordLog",
+    "Rule",
+    "TaskCase",
+    "expected_violations",
+    "judge",
+    "payload_of",
+    "violation_of",
+    "violation_tag",
+]

@@ -1,0 +1,144 @@
+"""Keeps the cases that are needed, within bounds, and judges records as they come.
+
+Cases are folds over the log and are rebuilt from its streams, up to the record that is judged, when
+they are not at hand: so the findings are the same whether the log is read in one go, in pages of
+one, or from the middle.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from a2a_ledger.divergence.peer_case import PEER_EVENTS, PeerCase
+from a2a_ledger.divergence.reading import text
+from a2a_ledger.divergence.rules import judge
+from a2a_ledger.divergence.task_case import TaskCase
+
+if TYPE_CHECKING:
+    from a2a_ledger.codec import Record
+    from a2a_ledger.contract import Profile
+    from a2a_ledger.divergence.finding import Finding
+    from a2a_ledger.events import Ref
+
+TASKS = 1024
+PEERS = 128
+PAGE = 500
+
+_Case = TypeVar("_Case")
+
+
+class CaseLog(Protocol):
+    """What the cases are rebuilt from; the store is one, and so is `records.RecordLog`."""
+
+    def read_stream(
+        self, stream: str, *, gt: int | None = None, limit: int | None = None, desc: bool = False
+    ) -> list[Record]:
+        """Return the records of one stream, by version."""
+        ...
+
+    def tagged(self, tag: str, *, limit: int | None = None, desc: bool = False) -> list[Record]:
+        """Return the records that carry a lookup tag, by log index."""
+        ...
+
+
+class Cases:
+    """The cases at hand, the least recently used ones dropped."""
+
+    def __init__(self, log: CaseLog, profile: Profile, *, tasks: int = TASKS, peers: int = PEERS) -> None:
+        self._log = log
+        self._profile = profile
+        self._tasks: OrderedDict[str, TaskCase] = OrderedDict()
+        self._peers: OrderedDict[str, PeerCase] = OrderedDict()
+        self._most_tasks = tasks
+        self._most_peers = peers
+        self._run = 0
+        """From this log index on, every record has been handed in: a case as young as that is up to date."""
+        self._next = 0
+
+    def judge(self, record: Record) -> list[Finding]:
+        """Judge one record and take it in.
+
+        Records come in order of the log. Gaps are filled from the log: a reader of every record
+        never causes a second read, the guard, which sees only its own exchanges, does.
+        """
+        if record.n != self._next:
+            self._run = record.n
+        self._next = record.n + 1
+        if record.stream.startswith("task:"):
+            return self._of_task(record)
+        if record.stream.startswith("peer:") and record.type in PEER_EVENTS:
+            peer = self._peer(record.stream.removeprefix("peer:"), record.n)
+            findings = judge(record, None, peer, self._profile, self.lookup)
+            for finding in findings:
+                peer.report(finding.rule, finding.subject)
+            peer.apply(record, self.lookup)
+            return findings
+        return []
+
+    def lookup(self, ref: Ref) -> Record | None:
+        """Return the record that a reference names, if the log has exactly that one."""
+        found = self._log.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
+        return found[0] if found and found[0].c == ref["c"] else None
+
+    def _of_task(self, record: Record) -> list[Finding]:
+        task = self._task(record.stream.removeprefix("task:"), record.n, record.ver)
+        peer_id = task.peer or text(record.data, "peer")
+        peer = None if not peer_id else self._peer(peer_id, record.n)
+        findings = judge(record, task, peer, self._profile, self.lookup)
+        task.apply(record, findings)
+        if peer is not None and record.type in PEER_EVENTS:
+            peer.apply(record, self.lookup)
+        return findings
+
+    # ---- the cases before log index `stop`
+
+    def _task(self, task: str, stop: int, ver: int) -> TaskCase:
+        case = self._tasks.pop(task, None)
+        if case is None or case.upto >= stop:
+            case = TaskCase(task)
+        if case.ver < ver - 1:
+            while page := self._log.read_stream(f"task:{task}", gt=case.ver, limit=PAGE):
+                earlier = [record for record in page if record.n < stop]
+                for record in earlier:
+                    case.apply(record, judge(record, case, None, self._profile, self.lookup))
+                if len(earlier) < PAGE:
+                    break
+        _keep(self._tasks, task, case, self._most_tasks)
+        return case
+
+    def _peer(self, peer: str, stop: int) -> PeerCase:
+        case = self._peers.pop(peer, None)
+        if case is None or case.upto >= stop:
+            case = PeerCase(peer)
+        if case.upto < self._run:
+            for record in self._peer_events(case, stop):
+                for finding in judge(record, None, case, self._profile, self.lookup):
+                    case.report(finding.rule, finding.subject)
+                case.apply(record, self.lookup)
+        _keep(self._peers, peer, case, self._most_peers)
+        return case
+
+    def _peer_events(self, case: PeerCase, stop: int) -> list[Record]:
+        """Return the peer's fetches and the captures of its tasks behind the case, in order of the log."""
+        found: list[Record] = []
+        ver = case.ver
+        while page := self._log.read_stream(f"peer:{case.peer}", gt=ver, limit=PAGE):
+            found += [record for record in page if record.n < stop and record.type in PEER_EVENTS]
+            ver = page[-1].ver
+            if page[-1].n >= stop or len(page) < PAGE:
+                break
+        limit = PAGE
+        while True:
+            newest = self._log.tagged(f"sent:{case.peer}", limit=limit, desc=True)
+            if len(newest) < limit or newest[-1].n <= case.upto:
+                break
+            limit *= 4
+        found += [record for record in newest if case.upto < record.n < stop]
+        return sorted(found, key=lambda record: record.n)
+
+
+def _keep(held: OrderedDict[str, _Case], key: str, case: _Case, most: int) -> None:
+    held[key] = case
+    if len(held) > most:
+        held.popitem(last=False)

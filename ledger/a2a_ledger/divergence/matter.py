@@ -1,0 +1,54 @@
+"""The event that is judged, before its task's case: what every rule of a task looks at and speaks from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_ledger.divergence.finding import Evidence, Finding, evidence_of, in_order
+
+if TYPE_CHECKING:
+    from a2a_ledger.codec import Record
+    from a2a_ledger.contract import Profile
+    from a2a_ledger.divergence.reading import Lookup
+    from a2a_ledger.divergence.task_case import TaskCase
+    from a2a_ledger.events import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """One event of a task's stream, and the log as far as the rules may look."""
+
+    record: Record
+    case: TaskCase
+    profile: Profile
+    lookup: Lookup
+
+    def finding(  # noqa: PLR0913 - the sides of a finding that each rule decides
+        self,
+        rule: str,
+        *,
+        about: str,
+        subject: str,
+        observed: dict[str, Json],
+        certainty: str = "certain",
+        evidence: tuple[Evidence | None, ...] = (),
+    ) -> Finding:
+        """Return a finding about this task; members of `observed` that are None are left out."""
+        case, frozen = self.case, self.case.frozen
+        trigger = evidence_of(self.record)
+        imported = self.record.how == "import" or (frozen is not None and frozen.reconstructed)
+        return Finding(
+            rule=rule,
+            about=about,
+            certainty=certainty,
+            subject=subject,
+            trigger=trigger,
+            evidence=in_order(None if frozen is None else frozen.evidence, *evidence, trigger),
+            peer=case.peer,
+            basis="import" if imported else "live",
+            observed={name: value for name, value in observed.items() if value is not None},
+            task=case.task,
+            frozen_hash=None if frozen is None else frozen.contract_hash,
+            frozen_form=None if frozen is None else frozen.form,
+        )

@@ -1,0 +1,219 @@
+"""One peer so far: its card fetches, the tags it gave them, and the tasks sent since the last whole card.
+
+Folded from the peer's own stream and the captures of its tasks, in order of the log. Imported
+material is kept apart, one history a source file: what a file says about its own time is no
+observation of ours at the time of the import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from a2a_ledger.divergence.finding import Evidence, evidence_of
+from a2a_ledger.divergence.reading import (
+    CAPTURED,
+    CARD_FAILED,
+    CARD_FETCHED,
+    RECONSTRUCTED,
+    frozen_of,
+    number,
+    ref,
+    text,
+    texts,
+)
+from a2a_ledger.events import Ref
+
+if TYPE_CHECKING:
+    from a2a_ledger.codec import Record
+    from a2a_ledger.divergence.reading import Frozen, Lookup
+
+LISTED = 64
+"""Tasks of one kind that a window lists; of more it counts them."""
+KINDS = 256
+"""Kinds of tasks that a window tells apart; tasks of yet another kind are not looked at."""
+TAGS = 1024
+"""Tags and reports of one peer that are remembered, the newest."""
+
+_OK = 200
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class CardKey(NamedTuple):
+    """One agent has several true cards at once: by where it was asked, by whom, and out of which material."""
+
+    source: str
+    caller: str
+    material: str
+    """Empty for what we saw live, else the SHA-256 of the imported file."""
+
+
+class Fetch(NamedTuple):
+    """One answered card fetch, as far as the rules need it."""
+
+    evidence: Evidence
+    raw_hash: str | None
+    document_hash: str | None
+    contract_hash: str | None
+    form: str
+    last_modified: str | None
+
+
+@dataclass(slots=True)
+class Sent:
+    """Tasks of one kind in a window: the same interface, skill and credential."""
+
+    frozen: Frozen
+    count: int = 0
+    tasks: list[tuple[str, Evidence]] = field(default_factory=list[tuple[str, Evidence]])
+
+
+@dataclass(slots=True)
+class Window:
+    """What lies behind the newest whole card of one key."""
+
+    opened: Fetch
+    sent: dict[tuple[str, ...], Sent] = field(default_factory=dict[tuple[str, ...], Sent])
+
+
+@dataclass(slots=True)
+class PeerCase:
+    """The fold over one peer."""
+
+    peer: str
+    ver: int = -1
+    """Version of the peer's stream."""
+    upto: int = -1
+    """Log index of the last event that was taken in."""
+    windows: dict[CardKey, Window] = field(default_factory=dict[CardKey, Window])
+    tags: dict[tuple[str, ...], Fetch] = field(default_factory=dict[tuple[str, ...], Fetch])
+    reported: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
+    last_fetch: dict[str, tuple[Evidence, Ref]] = field(default_factory=dict[str, tuple[Evidence, Ref]])
+    """By material: the newest fetch of any purpose, with the fetch whose bytes it speaks of."""
+    last_undeclared: dict[str, tuple[Evidence, Ref]] = field(default_factory=dict[str, tuple[Evidence, Ref]])
+    """By material: the newest fetch that the application made without saying why."""
+    keys: dict[str, CardKey] = field(default_factory=dict[str, CardKey])
+    """By a fetch's commitment: which card it asked for."""
+    last_sent: int = -1
+    """Log index of the newest task's capture."""
+
+    def apply(self, record: Record, lookup: Lookup) -> None:
+        """Take in the next event of the peer's stream, or a capture of one of its tasks."""
+        self.upto = record.n
+        if record.stream == f"peer:{self.peer}":
+            self.ver = record.ver
+        match record.type:
+            case "card.fetched.v1":
+                self._fetched(record)
+            case "card.fetch_failed.v1":
+                self._asked(record, record.ref)
+            case "contract.captured.v1" | "contract.reconstructed.v1":
+                self._sent(record, lookup)
+            case _:
+                pass
+
+    def report(self, rule: str, subject: str) -> None:
+        """Remember that this was found, for the rules that speak once a card or a tag."""
+        _remember(self.reported, (rule, subject), None)
+
+    def _asked(self, record: Record, bytes_of: Ref) -> None:
+        material = material_of(record)
+        self.last_fetch[material] = (evidence_of(record), bytes_of)
+        if record.data.get("purpose") == "application":
+            self.last_undeclared[material] = (evidence_of(record), bytes_of)
+
+    def _fetched(self, record: Record) -> None:
+        _remember(self.keys, record.ref["c"], key_of(record))
+        not_modified = ref(record.data, "not_modified")
+        self._asked(record, not_modified or record.ref)
+        if not_modified is not None:
+            return  # a claim of the server: it opens and closes no window
+        fetch = fetch_of(record)
+        tag = tag_of(record)
+        if tag is not None and tag not in self.tags:
+            _remember(self.tags, tag, fetch)
+        if is_whole(record):
+            self.windows[key_of(record)] = Window(fetch)
+
+    def _sent(self, record: Record, lookup: Lookup) -> None:
+        self.last_sent = record.n
+        frozen = frozen_of(record)
+        if frozen.fetch is None or frozen.contract is None:
+            return
+        key = self.keys.get(frozen.fetch["c"])
+        if key is None and (fetched := lookup(frozen.fetch)) is not None:
+            key = key_of(fetched)
+        window = None if key is None else self.windows.get(key)
+        if window is None:
+            return
+        used = frozen.interface
+        kind = (
+            *(used["binding"], used["url"], used["tenant"], used["version"] or ""),
+            frozen.skill or "",
+            str(frozen.credential_visible),
+            frozen.contract_hash or "",
+            *frozen.credential,
+        )
+        if kind not in window.sent and len(window.sent) >= KINDS:
+            return
+        sent = window.sent.setdefault(kind, Sent(frozen))
+        sent.count += 1
+        if len(sent.tasks) < LISTED:
+            sent.tasks.append((record.stream.removeprefix("task:"), evidence_of(record)))
+
+
+PEER_EVENTS = frozenset({CAPTURED, CARD_FAILED, CARD_FETCHED, RECONSTRUCTED})
+"""The events that change a peer's case."""
+
+
+def material_of(record: Record) -> str:
+    """Name the material that a record comes from: empty for live, else the imported file."""
+    return (text(record.data, "source_file") or "import") if record.how == "import" else ""
+
+
+def key_of(record: Record) -> CardKey:
+    """Return which of the agent's cards a fetch asked for."""
+    data = record.data
+    return CardKey(text(data, "source") or "", text(data, "caller") or "", material_of(record))
+
+
+def fetch_of(record: Record) -> Fetch:
+    """Keep of a fetch what later fetches are compared with."""
+    data = record.data
+    return Fetch(
+        evidence_of(record),
+        text(data, "raw_hash"),
+        text(data, "document_hash"),
+        text(data, "contract_hash"),
+        text(data, "form") or "",
+        text(data, "last_modified"),
+    )
+
+
+def is_whole(record: Record) -> bool:
+    """Say whether a fetch brought a card whose contract is known: only such a one opens or closes a window."""
+    flags = texts(record.data.get("flags"))
+    return (
+        number(record.data, "status") == _OK
+        and text(record.data, "contract_hash") is not None
+        and "lossy" not in flags
+        and "not-a-card" not in flags
+    )
+
+
+def tag_of(record: Record) -> tuple[str, ...] | None:
+    """Return the entity tag of a whole answer, with what it is a tag of; None: it has none."""
+    data = record.data
+    etag = text(data, "etag")
+    if etag is None or number(data, "status") != _OK or text(data, "raw_hash") is None:
+        return None
+    return (text(data, "answered_url") or "", text(data, "caller") or "", material_of(record), etag)
+
+
+def _remember(held: dict[_K, _V], key: _K, value: _V) -> None:
+    """Keep an entry, and of all entries the newest ones."""
+    held[key] = value
+    if len(held) > TAGS:
+        del held[next(iter(held))]

@@ -1,0 +1,185 @@
+"""Reading a record the way the rules need it: fields by kind, the frozen contract, the leg of an answer.
+
+A record's fields come from the log of anybody who hands in a bundle, so a field of the wrong kind
+reads as absent and a body that cannot be read as silence: a rule never raises on what it judges.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.divergence.finding import Evidence, evidence_of
+from a2a_ledger.errors import FormatError
+from a2a_ledger.wire import Leg, parse_push, parse_response, parse_stream_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import Interface, Json, JsonObject, Ref
+
+    Lookup: TypeAlias = "Callable[[Ref], Record | None]"
+    """Finds an earlier record by how events refer to it; None when it is not at hand."""
+
+CARD_FETCHED = "card.fetched.v1"
+CARD_FAILED = "card.fetch_failed.v1"
+CAPTURED = "contract.captured.v1"
+RECONSTRUCTED = "contract.reconstructed.v1"
+MESSAGE = "message.recorded.v1"
+BOUND = "task.bound.v1"
+ADOPTED = "task.adopted.v1"
+
+SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
+ACTS = SENDS | {"CancelTask"}
+"""What a client does to a task, as against asking about it."""
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_OK = 200
+_REDIRECTION = 300
+
+
+def text(data: JsonObject, name: str) -> str | None:
+    """Return a member that is text, else None."""
+    value = data.get(name)
+    return value if isinstance(value, str) else None
+
+
+def number(data: JsonObject, name: str) -> int | None:
+    """Return a member that is an integer, else None."""
+    value = data.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def members(value: object) -> JsonObject:
+    """Return a JSON object, or an empty one for what is none."""
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def texts(value: Json) -> tuple[str, ...]:
+    """Return the texts of a list, or nothing for what is no list."""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def ref(data: JsonObject, name: str) -> Ref | None:
+    """Return a reference to another event, else None."""
+    value = members(data.get(name))
+    c, stream, ver = text(value, "c"), text(value, "stream"), number(value, "ver")
+    return None if c is None or stream is None or ver is None else {"c": c, "stream": stream, "ver": ver}
+
+
+def interface(data: JsonObject) -> Interface:
+    """Return the interface of a capture; what it does not state is empty."""
+    value = members(data.get("interface"))
+    return {
+        "binding": text(value, "binding") or "",
+        "tenant": text(value, "tenant") or "",
+        "url": text(value, "url") or "",
+        "version": text(value, "version"),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """The frozen contract of one task, out of its capture."""
+
+    evidence: Evidence
+    peer: str
+    contract: JsonObject | None
+    """The normal form; None: no card could be captured, so nothing is frozen."""
+    contract_hash: str | None
+    form: str
+    interface: Interface
+    skill: str | None
+    credential: tuple[str, ...]
+    credential_visible: bool
+    fetch: Ref | None
+    reconstructed: bool
+
+
+def frozen_of(record: Record) -> Frozen:
+    """Read a capture or a reconstruction."""
+    data = record.data
+    return Frozen(
+        evidence=evidence_of(record),
+        peer=text(data, "peer") or "",
+        contract=json_object(content(record, "contract")),
+        contract_hash=text(data, "contract_hash"),
+        form=text(data, "form") or "",
+        interface=interface(data),
+        skill=text(data, "skill"),
+        credential=texts(data.get("credential")),
+        credential_visible=data.get("credential_visible") is True,
+        fetch=ref(data, "fetch"),
+        reconstructed=record.type == RECONSTRUCTED,
+    )
+
+
+def is_inbound(record: Record) -> bool:
+    """Say whether the peer said something: an answer, a stream event, a push; not a failure of the wire."""
+    return record.data.get("direction") == "in" and record.data.get("leg") in {"response", "stream-event", "push"}
+
+
+def is_request(record: Record) -> bool:
+    """Say whether it is a request of ours."""
+    return record.data.get("direction") == "out" and record.data.get("leg") == "request"
+
+
+def went_well(record: Record) -> bool:
+    """Say whether an answer is neither an HTTP failure nor an error of the binding."""
+    status = number(record.data, "status")
+    return record.data.get("error_code") is None and (status is None or _OK <= status < _REDIRECTION)
+
+
+def content(record: Record, role: str) -> bytes | None:
+    """Return a blob's bytes, or None where there are none to be had."""
+    try:
+        return record.content(role)
+    except (FormatError, KeyError):
+        return None
+
+
+def json_object(body: bytes | None) -> JsonObject | None:
+    """Read bytes as a JSON object, or return None."""
+    if body is None:
+        return None
+    try:
+        value = cast("Json", json.loads(body))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def leg_of(record: Record) -> Leg:
+    """Read an inbound record's body and kept headers again, exactly as capture did (docs/format.md section 3)."""
+    data = record.data
+    body = content(record, "body") or b""
+    headers = _headers(record)
+    if data.get("leg") == "push":
+        return parse_push(headers, body)
+    asked = Leg(
+        leg="request",
+        binding=text(data, "binding") or "unknown",
+        url=text(data, "url") or "",
+        method=text(data, "method"),
+        method_spelled=text(data, "method_spelled"),
+    )
+    if data.get("leg") == "stream-event":
+        return parse_stream_event(asked, body)
+    return parse_response(asked, number(data, "status") or 0, headers, body)
+
+
+def _headers(record: Record) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for role in sorted(name for name in record.blobs if name.startswith("header.")):
+        try:
+            pair = cast("Json", json.loads(content(record, role) or b"null"))
+        except ValueError:
+            continue
+        if isinstance(pair, list) and len(texts(pair)) == len(pair) == 2:  # noqa: PLR2004 - name and value
+            name, value = texts(pair)
+            found.append((name, value))
+    return found

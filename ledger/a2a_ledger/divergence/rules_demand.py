@@ -1,0 +1,200 @@
+"""`auth-demand`: the peer asks for a scheme, or a scope, outside of the frozen contract.
+
+Certain: a `WWW-Authenticate` challenge, structured error data or data parts, a TLS alert. Suspected:
+words of a status message or an error text. A peer that lists several ways asks for one of them, so
+a list with one frozen way in it is no demand for more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from a2a_ledger.demand import Demand
+from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
+from a2a_ledger.divergence.reading import is_inbound, leg_of, members, number, text, texts
+from a2a_ledger.wire import INTERRUPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.divergence.finding import Finding
+    from a2a_ledger.divergence.matter import Matter
+    from a2a_ledger.divergence.reading import Frozen
+    from a2a_ledger.events import Json, JsonObject
+
+_REFUSED = frozenset({401, 403})
+_HTTP_ERROR = 400
+_LONGEST = 128
+_MOST = 16
+
+_CLASSES = {
+    "bearer": BEARER,
+    "dpop": BEARER,
+    "oauth": BEARER,
+    "oauth2": BEARER,
+    "oidc": BEARER,
+    "openid": BEARER,
+    "openidconnect": BEARER,
+    "mtls": MUTUAL_TLS,
+    "mutualtls": MUTUAL_TLS,
+    "clientcertificate": MUTUAL_TLS,
+    "tlsclientcertificate": MUTUAL_TLS,
+    "apikey": "apiKey",
+    "xapikey": "apiKey",
+    "basic": "http:basic",
+    "digest": "http:digest",
+    "negotiate": "http:negotiate",
+    "ntlm": "http:ntlm",
+    "hoba": "http:hoba",
+    "mutual": "http:mutual",
+    "hawk": "http:hawk",
+}
+"""What a scheme is called on the wire, letters and digits only -> its class."""
+
+_NEEDED = r"(?:requir|need|must|missing|provide|present|supply|authenticat|expect)"
+_SUSPICIOUS = {
+    MUTUAL_TLS: r"client certificate|mutual[ -]?tls|\bmtls\b",
+    "apiKey": r"\bapi[ -]?key\b",
+    BEARER: r"\boauth ?2?(?:\.0)?\b|\bbearer token\b|\bopenid connect\b",
+    "http:basic": r"\bbasic auth(?:entication)?\b",
+}
+_WORDS = {
+    kind: re.compile(rf"(?:{name})[^.!?\n]{{0,120}}{_NEEDED}|{_NEEDED}[^.!?\n]{{0,120}}(?:{name})", re.IGNORECASE)
+    for kind, name in _SUSPICIOUS.items()
+}
+"""A scheme and a word of demanding in one sentence."""
+
+
+def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """Hold what the peer asks for against what the frozen contract offers."""
+    record = matter.record
+    if frozen.contract is None:
+        return
+    if "certificate_required" in (text(record.data, "tls_alert") or "").lower():
+        offered = _Offer(frozen)
+        if not offered.has(MUTUAL_TLS):
+            yield _certain(matter, offered, Demand(MUTUAL_TLS, (), MUTUAL_TLS, "tls-alert"))
+        return
+    if not is_inbound(record) or not _may_ask(record):
+        return
+    leg, offered = leg_of(record), _Offer(frozen)
+    allowed_any = number(record.data, "status") in _REFUSED or leg.state_read == "auth-required"
+    demands = [demand for demand in leg.challenge if _is_demand(demand, offered, allowed_any=allowed_any)]
+    outside = [demand for demand in demands if not offered.meets(demand)]
+    if demands and len(outside) == len(demands):
+        for demand in outside:
+            yield _certain(matter, offered, demand)
+    elif not demands:
+        yield from _suspected(matter, offered, leg.text)
+
+
+def _may_ask(record: Record) -> bool:
+    """Say whether this message is of a kind that asks for anything; all others are not even read."""
+    data = record.data
+    status = number(data, "status") or 0
+    return status >= _HTTP_ERROR or data.get("error_code") is not None or data.get("state_read") in INTERRUPTED
+
+
+def _certain(matter: Matter, offered: _Offer, demand: Demand) -> Finding:
+    scheme = demand.scheme[:_LONGEST] or "scope"
+    scopes = [scope[:_LONGEST] for scope in demand.scopes[:_MOST]]
+    return matter.finding(
+        "auth-demand",
+        about="peer",
+        subject=f"{demand.source}:{scheme}:{' '.join(scopes)[:_LONGEST]}",
+        observed={
+            "asked": scheme,
+            "kind": demand.kind,
+            "scopes": [*scopes] or None,
+            "shown_by": demand.source,
+            "frozen": [*offered.names],
+        },
+    )
+
+
+def _suspected(matter: Matter, offered: _Offer, said: str) -> Iterator[Finding]:
+    for kind, words in _WORDS.items():
+        if not offered.has(kind) and words.search(said):
+            yield matter.finding(
+                "auth-demand",
+                about="peer",
+                certainty="suspected",
+                subject=f"text:{kind}",
+                observed={"asked": kind, "shown_by": "text", "frozen": [*offered.names]},
+            )
+
+
+class _Offer:
+    """The schemes and scopes that the frozen contract offers for this task.
+
+    Where a requirement is stated, its schemes; where none is, the whole scheme table: a card that
+    declares a scheme and requires none has at least named it. While the skill is not known, what
+    any skill asks for is inside.
+    """
+
+    def __init__(self, frozen: Frozen) -> None:
+        contract = frozen.contract or {}
+        table, security = governing(contract, frozen.interface, frozen.skill)
+        required = list(security)
+        if frozen.skill is None:
+            for listed in members(contract.get("skills")).values():
+                required += listed if isinstance(listed, list) else []
+        self.scopes: dict[str, set[str]] = {}
+        for alternative in required:
+            for name, scopes in members(alternative).items():
+                self.scopes.setdefault(name, set()).update(texts(scopes))
+        self.schemes: JsonObject = {name: table.get(name) for name in self.scopes} if self.scopes else table
+        self.classes = {name: class_of(scheme) for name, scheme in self.schemes.items()}
+        self.table = table
+        self.names = sorted(self.schemes)[:_MOST]
+
+    def has(self, kind: str) -> bool:
+        """Say whether a scheme of this class is offered, or one that nobody can tell."""
+        return any(offered == UNKNOWN or _same(kind, offered) for offered in self.classes.values())
+
+    def meets(self, demand: Demand) -> bool:
+        """Say whether the contract offers what is asked for, scopes included."""
+        names = [name for name in self.schemes if not demand.scheme or self._is(name, demand)]
+        return any(self._covers(name, demand.scopes) for name in names)
+
+    def _is(self, name: str, demand: Demand) -> bool:
+        offered = self.classes[name]
+        if offered == UNKNOWN:
+            return True
+        asked = asked_class(demand)
+        if demand.source != "www-authenticate" and name.lower() == demand.scheme.lower():
+            return demand.kind is None or asked is None or _same(asked, offered)
+        return asked is not None and _same(asked, offered)
+
+    def _covers(self, name: str, asked: tuple[str, ...]) -> bool:
+        """Say whether scopes are among those the contract names; one that names none says nothing about scopes."""
+        named = self.scopes.get(name) or _flow_scopes(self.schemes.get(name))
+        return not named or set(asked) <= named
+
+
+def asked_class(demand: Demand) -> str | None:
+    """Return the class of what is asked for; None: nobody can tell."""
+    known = _CLASSES.get(re.sub(r"[^a-z0-9]", "", demand.scheme.lower()))
+    if known is not None:
+        return known
+    if demand.source == "www-authenticate":
+        return f"http:{demand.scheme.lower()}"
+    if demand.kind in {"oauth2", "openIdConnect"}:
+        return BEARER
+    return demand.kind if demand.kind in {"apiKey", MUTUAL_TLS} else None
+
+
+def _is_demand(demand: Demand, offered: _Offer, *, allowed_any: bool) -> bool:
+    """Say whether this is a demand for authentication: named where one is due, or known as a scheme anywhere."""
+    return allowed_any or (bool(demand.scheme) and (asked_class(demand) is not None or demand.scheme in offered.table))
+
+
+def _same(asked: str, offered: str) -> bool:
+    return asked == offered or (asked == "apiKey" and offered.startswith("apiKey:"))
+
+
+def _flow_scopes(scheme: Json) -> set[str]:
+    flows = members(members(scheme).get("flows"))
+    return {scope for flow in flows.values() for scope in texts(members(flow).get("scopes"))}

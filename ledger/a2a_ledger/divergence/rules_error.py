@@ -1,0 +1,116 @@
+"""`task-error-mismatch`: the error by which a task says that what it runs on is not what was frozen.
+
+It is the signal that the answer "never re-fetch" relies on: the task's own errors speak.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_ledger.card import read_card
+from a2a_ledger.divergence.reading import content, is_inbound, leg_of, members, number, ref, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.divergence.finding import Finding
+    from a2a_ledger.divergence.matter import Matter
+    from a2a_ledger.divergence.reading import Frozen, Lookup
+    from a2a_ledger.events import Json, JsonObject
+
+EXTENSION_SUPPORT_REQUIRED = -32008
+VERSION_NOT_SUPPORTED = -32009
+METHOD_NOT_FOUND = -32601
+
+_FAILED = frozenset({"failed", "rejected"})
+_TERM_MEMBERS = frozenset(
+    {
+        "securitySchemes",
+        "securityRequirements",
+        "security",
+        "supportedInterfaces",
+        "additionalInterfaces",
+        "preferredTransport",
+        "protocolVersion",
+        "protocolBinding",
+        "requiredExtensions",
+        "skillId",
+        "skills",
+        "capabilities",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "inputModes",
+        "outputModes",
+    }
+)
+"""Members of a card that no ordinary result has: their name alone names the term."""
+_DEEP = 8
+_MANY = 4096
+
+
+def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """Read an error, or a failed or rejected task, for what it says about the contract."""
+    record = matter.record
+    if not is_inbound(record):
+        return
+    code = number(record.data, "error_code")
+    method = text(record.data, "method")
+    state = text(record.data, "state_read")
+    if code in {EXTENSION_SUPPORT_REQUIRED, VERSION_NOT_SUPPORTED} or (
+        code == METHOD_NOT_FOUND and method in matter.case.worked
+    ):
+        observed: dict[str, Json] = {"error_code": code, "method": method}
+        yield matter.finding("task-error-mismatch", about="peer", subject=f"{code}:{method}", observed=observed)
+    elif state in _FAILED:
+        named = _terms_named(leg_of(record).data_parts, frozen, matter.lookup)
+        if named is not None:
+            pointer, kind = named
+            observed = {"state": state, "term": kind, "pointer": pointer}
+            yield matter.finding("task-error-mismatch", about="peer", subject=f"{state}:{kind}", observed=observed)
+
+
+def _terms_named(data: tuple[Json, ...], frozen: Frozen, lookup: Lookup) -> tuple[str, str] | None:
+    """Return where structured data names a term of the card, and of which kind; None: nowhere."""
+    terms = _terms(frozen, lookup)
+    waiting: list[tuple[str, Json, int]] = [(f"/{index}", value, _DEEP) for index, value in enumerate(data)]
+    for _ in range(_MANY):
+        if not waiting:
+            return None
+        pointer, value, depth = waiting.pop(0)
+        if isinstance(value, str) and value in terms:
+            return pointer[:256], terms[value]
+        if depth == 0:
+            continue
+        if isinstance(value, list):
+            waiting += [(f"{pointer}/{index}", item, depth - 1) for index, item in enumerate(value)]
+        elif isinstance(value, dict):
+            for name, inner in value.items():
+                if name in _TERM_MEMBERS:
+                    return f"{pointer}/{name}"[:256], name
+                waiting.append((f"{pointer}/{name[:64]}", inner, depth - 1))
+    return None
+
+
+def _terms(frozen: Frozen, lookup: Lookup) -> dict[str, str]:
+    """Return the texts that name a frozen or a capability term, with the kind of term."""
+    contract = frozen.contract or {}
+    found: dict[str, str] = dict.fromkeys(members(contract.get("schemes")), "scheme")
+    for name, kind in (("interfaces", "interface"), ("extensions", "extension")):
+        listed = contract.get(name)
+        for item in listed if isinstance(listed, list) else []:
+            value = text(members(item), "url" if kind == "interface" else "uri")
+            if value:
+                found[value] = kind
+    for skill in _skills(frozen, lookup):
+        found.setdefault(skill, "skill")
+    return found
+
+
+def _skills(frozen: Frozen, lookup: Lookup) -> list[str]:
+    fetched = None if frozen.fetch is None else lookup(frozen.fetch)
+    earlier = None if fetched is None else ref(fetched.data, "not_modified")
+    fetched = fetched if earlier is None else lookup(earlier)
+    card: JsonObject = {} if fetched is None else members(read_card(content(fetched, "body") or b"").document)
+    skills = card.get("skills")
+    ids = [text(members(skill), "id") for skill in skills] if isinstance(skills, list) else []
+    return [skill for skill in ids if skill]
