@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.demand import structured
-from a2a_ledger.jsontext import JsonText, Token, lift, member, objects
+from a2a_ledger.jsontext import MAX_NAME, JsonText, Token, lift, member, objects
 from a2a_ledger.leg import Leg, WireError
 from a2a_ledger.spellings import ERROR_CODES, ERROR_REASONS, EXTENSION, INTERRUPTED, PIN_MEMBERS, STATES, WRAPPED
 
@@ -98,7 +98,7 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
     task = member(inner, "id") if kind == "task" else member(inner, "taskId", "id")
     leg = replace(leg, kind=kind, task_id=lift(task, flags), context_id=context, final=inner.get("final") is True)
     leg = _status(leg, member(inner, "status"), flags)
-    return replace(leg, is_task=True, pin=_pin(inner, flags)) if kind == "task" else leg
+    return replace(leg, is_task=True, pin=read_pin(inner, flags)) if kind == "task" else leg
 
 
 def _unwrap(value: Json) -> tuple[str | None, Json, str | None]:
@@ -130,7 +130,7 @@ def _status(leg: Leg, status: Json, flags: set[str]) -> Leg:
     spelled = member(status, "state")
     if isinstance(spelled, int) and not isinstance(spelled, bool):
         spelled = str(spelled)
-    state = lift(spelled, flags)
+    state = lift(spelled, flags, MAX_NAME)
     read = STATES.get(state) if state else None
     text, data = _parts(member(status, "message", "update"))
     asked = structured(list(data), "status-data") if read in INTERRUPTED else ()
@@ -151,13 +151,13 @@ def _parts(message: Json) -> tuple[str, tuple[Json, ...]]:
     return "\n".join(texts), tuple(data)
 
 
-def _pin(task: JsonObject, flags: set[str]) -> dict[str, str] | None:
-    """Read the pin in a Task's own metadata; copies of a message in `history` never count."""
-    metadata = task.get("metadata")
+def read_pin(value: Json, flags: set[str]) -> dict[str, str] | None:
+    """Read the pin in an object's own metadata; copies of a message in a Task's `history` never count."""
+    metadata = member(value, "metadata")
     if not isinstance(metadata, dict) or EXTENSION not in metadata:
         return None
     stated = metadata[EXTENSION]
-    found = {name: lift(stated.get(name), flags) for name in PIN_MEMBERS} if isinstance(stated, dict) else {}
+    found = {name: lift(stated.get(name), flags, MAX_NAME) for name in PIN_MEMBERS} if isinstance(stated, dict) else {}
     return {name: text for name, text in found.items() if text is not None}
 
 

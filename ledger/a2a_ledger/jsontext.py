@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 MAX_SAFE = 2**53 - 1
 MAX_TEXT = 1024
-"""Longest text that is lifted from the wire into a record; longer ones stay in the blob."""
+"""Longest text that is lifted from the wire into a record, in characters; longer ones stay in the blob."""
+MAX_NAME = 256
+"""The same for what is a name rather than an id: states, methods, tenants, the pin's members."""
 _SAFE_DIGITS = 17
 
 
@@ -70,7 +72,7 @@ def read_json(body: bytes) -> JsonText:
     return read
 
 
-def lift(value: Json, flags: set[str]) -> str | None:
+def lift(value: Json, flags: set[str], most: int = MAX_TEXT) -> str | None:
     """Return a text of the wire that may enter a record, else None and a flag that says why not.
 
     Absent (None) and empty texts are no ids in A2A (ProtoJSON leaves both out) and are not flagged.
@@ -80,7 +82,7 @@ def lift(value: Json, flags: set[str]) -> str | None:
     if not isinstance(value, str) or isinstance(value, Token):
         flags.add("odd-id")
         return None
-    if len(value) > MAX_TEXT:
+    if len(value) > most:
         flags.add("oversize-id")
         return None
     if not is_scalar_text(value):

@@ -66,7 +66,10 @@ class Leg:
     state: str | None = None
     state_read: str | None = None
     pin: dict[str, str] | None = None
-    """The extension's object in the Task's own metadata, known members that are texts; {} if there is none of these."""
+    """The extension's object: of an answer in the Task's own metadata, of a request in its message's metadata.
+
+    Known members that are texts; {} if the key is there with none of these.
+    """
     error: WireError | None = None
     challenge: tuple[Demand, ...] = ()
     """Structured demands of schemes or scopes."""

@@ -152,6 +152,20 @@ def rest_call(http_method: str, url: str) -> RestCall | None:
     return RestCall(Method(name, version), spelled, unquote(task) if task else None)
 
 
+def rest_bases(url: str) -> list[str]:
+    """Return the interface urls that an HTTP+JSON request may have been built from, the likeliest first.
+
+    The path of the call is cut off, with and without a `/v1` before it and a tenant before that. A url
+    that is no such call, as of JSON-RPC, is its own and only base.
+    """
+    found = _REST.search(url) or _REST_V1_CARD.search(url)
+    if found is None:
+        return [url]
+    base = url[: found.start()]
+    bases = [f"{base}/v1", base] if found[0].startswith("/v1") else [base]
+    return [*bases, base.rsplit("/", 1)[0]]
+
+
 def _rest_name(verb: str, found: re.Match[str]) -> str | None:
     if found["send"]:
         return _SEND[found["send"]] if verb == "POST" else None

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from a2a_ledger.answer import read_answer, rpc_id
+from a2a_ledger.answer import read_answer, read_pin, rpc_id
 from a2a_ledger.demand import Demand, challenges
-from a2a_ledger.jsontext import MAX_TEXT, is_scalar_text, lift, member, objects, read_json
+from a2a_ledger.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
 from a2a_ledger.leg import Headers, Leg, WireError, header, version_of
-from a2a_ledger.sse import SseEvent, SseParser, split_stream
 from a2a_ledger.spellings import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
+from a2a_ledger.sse import SseEvent, SseParser, split_stream
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
@@ -106,8 +106,14 @@ def parse_response(request: Leg, status: int, headers: Headers, body: bytes) -> 
 
 
 def parse_stream_event(request: Leg, data: bytes) -> Leg:
-    """Read the data of one server-sent event that answers `request`: a JSON-RPC response, or the bare object."""
-    read = read_json(data)
+    """Read one server-sent event that answers `request`: a JSON-RPC response, or the bare object.
+
+    Args:
+        request: the leg that it answers.
+        data: the event's data, or the whole block as it came (`SseEvent.raw`).
+    """
+    block = [event.data for event in split_stream(data) if event.has_data]  # no line of JSON is a `data` field
+    read = read_json(b"\n".join(block) if block else data)
     leg = read_answer(_of_request(request, "stream-event"), read)
     return replace(leg, version=leg.envelope, flags=tuple(sorted(read.flags)))
 
@@ -141,7 +147,7 @@ def _of_request(request: Leg, leg: str) -> Leg:
 
 
 def _rpc_request(common: Leg, body: JsonObject, flags: set[str]) -> Leg:
-    spelled = lift(body.get("method"), flags)
+    spelled = lift(body.get("method"), flags, MAX_NAME)
     leg = replace(common, binding="JSONRPC", method_spelled=spelled, rpc_id=rpc_id(body.get("id"), flags))
     known = METHODS.get(spelled) if spelled else None
     return _operation(leg, known, body.get("params"), {}, flags)
@@ -174,7 +180,8 @@ def _operation(leg: Leg, method: Method | None, params: Json, query: dict[str, s
         message_id=lift(member(message, "messageId"), flags),
         task_id=lift(task, flags),
         context_id=lift(context, flags),
-        tenant=lift(member(params, "tenant") or query.get("tenant"), flags),
+        tenant=lift(member(params, "tenant") or query.get("tenant"), flags, MAX_NAME),
+        pin=read_pin(message, flags),
         history_length=asked if isinstance(asked, int) and not isinstance(asked, bool) else None,
     )
 
@@ -201,7 +208,7 @@ def _extensions(headers: Headers) -> tuple[str, ...]:
     """Read `A2A-Extensions` and, of 0.2.4 to 0.3, `X-A2A-Extensions`; some clients send both."""
     lines = (value for key, value in headers if key.lower() in {"a2a-extensions", "x-a2a-extensions"})
     uris = (uri.strip() for line in lines for uri in line.split(","))
-    kept = dict.fromkeys(uri for uri in uris if uri and len(uri) <= MAX_TEXT and is_scalar_text(uri))
+    kept = dict.fromkeys(uri for uri in uris if uri and len(uri) <= MAX_TEXT and uri.isascii() and uri.isprintable())
     return tuple(kept)[:_MAX_LISTED]
 
 

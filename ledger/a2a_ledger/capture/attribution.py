@@ -1,0 +1,182 @@
+"""Which peer and which task does an exchange belong to? Looked up in the log (docs/format.md section 4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from a2a_ledger.address import agent_card_url, normal_url, origin_of, peer_id, peer_url
+from a2a_ledger.spellings import SENDS, rest_bases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from a2a_ledger.capture.reader import LogReader
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import Interface
+    from a2a_ledger.wire import Leg
+
+_WELL_KNOWN = re.compile(r"/agent(?:-card)?\.json$")
+_EXTENDED = re.compile(r"(?:/extendedAgentCard|/agent/authenticatedExtendedCard|/v1/card)$")
+_LOOK_BACK = 64
+"""Records that are looked at for one answer at most, so that a lookup costs the same in an old ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A peer by its id and by the url that the id is made from."""
+
+    id: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Where an exchange belongs.
+
+    `task` is a local task that is there already; if it is None, `opens` says what to do: `send` opens a
+    new task, `adopted` opens one that was first seen past its submission, "" leaves it with the peer.
+    """
+
+    peer: Peer
+    task: str | None
+    opens: str = ""
+
+
+def card_source(method: str, url: str) -> str | None:
+    """Say which card a request asks for, `well-known` or `extended`; None: it is no card fetch."""
+    path = _path(url)
+    if method.upper() != "GET":
+        return None
+    if _EXTENDED.search(path):
+        return "extended"
+    return "well-known" if _WELL_KNOWN.search(path) else None
+
+
+def peer_of_card(url: str) -> Peer:
+    """Return the peer whose card lies at `url`.
+
+    The fallback card `agent.json` and the extended card belong to the public card beside them.
+    """
+    if _EXTENDED.search(_path(url)):
+        return peer_at(agent_card_url(url))
+    return peer_at(re.sub(r"/agent\.json$", "/agent-card.json", peer_url(url)))
+
+
+def peer_at(url: str) -> Peer:
+    """Return the peer with this public card url."""
+    return Peer(peer_id(url), peer_url(url))
+
+
+def attribute(reader: LogReader, leg: Leg, *, peer: Peer | None = None, current: str | None = None) -> Attribution:
+    """Say where an exchange belongs, by its request or, for a push, by the push itself.
+
+    Never by a context id alone. In this order: the task of the caller's context; the peer's task id;
+    a message id that was sent before (a resend is the same task); a send without a task id opens one;
+    an unknown task id is adopted; everything else stays with the peer.
+
+    Args:
+        reader: the log.
+        leg: the request, or the push.
+        peer: whom it was sent to, where the caller knows (a client that is bound to a card).
+        current: local task of the caller's context.
+    """
+    whom = peer or peer_of(reader, leg.url, leg.task_id)
+    found = current or _known_task(reader, whom.id, leg)
+    if found is not None:
+        return Attribution(whom, found)
+    if leg.task_id is not None:
+        return Attribution(whom, None, "adopted")
+    return Attribution(whom, None, "send" if leg.method in SENDS else "")
+
+
+def peer_of(reader: LogReader, url: str, task_id: str | None) -> Peer:
+    """Return the peer that a url belongs to.
+
+    The one whose newest card lists the url, else one of the same origin that knows the task, else the one
+    of the same origin, else the one whose card would lie at that origin's well-known path.
+    """
+    for base in urls_of_interface(url):
+        for record in _peers_of(reader.tagged(f"lists:{base}", limit=_LOOK_BACK, desc=True)):
+            if record.n >= _newest_card(reader, record.stream):
+                return _peer(record)
+    same_origin = list(_peers_of(reader.tagged(f"origin:{origin_of(url)}", limit=_LOOK_BACK, desc=True)))
+    if task_id is not None:
+        for record in same_origin:
+            if reader.tagged(f"task:{_peer(record).id}:{task_id}", limit=1):
+                return _peer(record)
+    return _peer(same_origin[0]) if same_origin else peer_at(agent_card_url(url))
+
+
+def urls_of_interface(url: str) -> list[str]:
+    """Return the interface urls that a request's url may belong to, the likeliest first, in their normal spelling.
+
+    JSON-RPC uses the interface's url itself; HTTP+JSON appends a path, and a tenant, to it. A slash at
+    the end is what some clients add.
+    """
+    found: list[str] = []
+    for base in rest_bases(peer_url(url)):
+        found += [base, base.removesuffix("/") if base.endswith("/") else f"{base}/"]
+    return list(dict.fromkeys(normal_url(base) for base in found))
+
+
+def interface_used(interfaces: Sequence[Interface], leg: Leg) -> Interface:
+    """Return the card's interface that a request uses; what the card does not list is told from the wire.
+
+    Of two interfaces with one url and binding the one of the spoken version is used: by `A2A-Version`,
+    else by the spelling of the method.
+    """
+    urls = urls_of_interface(leg.url)
+    at_url = [one for one in interfaces if normal_url(one["url"]) in urls and _same(one["binding"], leg.binding)]
+    for version in (leg.version_stated, leg.version):
+        for one in at_url:
+            if one["version"] == version and version is not None:
+                return one
+    if at_url:
+        return at_url[0]
+    return {"binding": leg.binding, "tenant": leg.tenant or "", "url": urls[0] if urls else "", "version": leg.version}
+
+
+def _known_task(reader: LogReader, peer: str, leg: Leg) -> str | None:
+    tags = [f"task:{peer}:{leg.task_id}"] if leg.task_id is not None else []
+    if leg.method in SENDS and leg.message_id is not None:
+        tags.append(f"message:{peer}:{leg.message_id}")
+    for tag in tags:
+        for record in reader.tagged(tag, limit=1):
+            if record.stream.startswith("task:"):
+                return record.stream.removeprefix("task:")
+    return None
+
+
+def _peers_of(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the newest record of each peer."""
+    seen: set[str] = set()
+    for record in records:
+        if record.stream not in seen:
+            seen.add(record.stream)
+            yield record
+
+
+def _newest_card(reader: LogReader, stream: str) -> int:
+    """Return the index of the newest card of a peer that lists interfaces at all."""
+    for record in reader.read_stream(stream, limit=_LOOK_BACK, desc=True):
+        if record.type == "card.fetched.v1" and record.data.get("interfaces"):
+            return record.n
+    return -1
+
+
+def _peer(record: Record) -> Peer:
+    return Peer(str(record.data.get("peer", "")), str(record.data.get("peer_url", "")))
+
+
+def _same(stated: str, spoken: str) -> bool:
+    return stated.upper() == spoken.upper()
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""

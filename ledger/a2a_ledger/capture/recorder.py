@@ -1,0 +1,232 @@
+"""Exchanges as events: what the live guard and the importers have in common.
+
+Builders only: nothing here reads the network or writes the log. Redaction happens here, so that what
+comes out may be recorded. What came from the wire is bounded here too, so that a record always fits
+(docs/format.md section 3); the whole of it stays in the blobs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from a2a_ledger.capture.attribution import (
+    Attribution,
+    Peer,
+    attribute,
+    card_source,
+    interface_used,
+    peer_at,
+    peer_of,
+    peer_of_card,
+)
+from a2a_ledger.capture.card_record import (
+    CardAsk,
+    card_ask_of,
+    card_event,
+    card_failure_event,
+    configured_card_event,
+)
+from a2a_ledger.capture.redacted import Seen, bare_url, blobs_of, credentials_of, see, text_blob
+from a2a_ledger.events import MessageRecorded
+from a2a_ledger.wire import header
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_ledger.capture.redact import Redactor, Secret
+    from a2a_ledger.codec import Content
+    from a2a_ledger.events import Json, Ref
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.wire import Headers, Leg
+
+__all__ = [
+    "Attribution",
+    "CardAsk",
+    "FailureLike",
+    "Peer",
+    "Seen",
+    "attribute",
+    "card_ask_of",
+    "card_event",
+    "card_failure_event",
+    "card_source",
+    "configured_card_event",
+    "failure_event",
+    "interface_used",
+    "message_event",
+    "peer_at",
+    "peer_of",
+    "peer_of_card",
+    "see",
+    "stream_end_event",
+]
+
+_MAX_EXTENSIONS = 8
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_ENDS_WELL = "complete"
+
+
+class FailureLike(Protocol):
+    """Why there was no (whole) answer."""
+
+    @property
+    def kind(self) -> str:
+        """Timeout connect tls closed cancelled other."""
+        ...
+
+    @property
+    def tls_alert(self) -> str | None:
+        """The alert's name of RFC 8446 section 6 in lower case."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """As the library said it."""
+        ...
+
+    @property
+    def outcome(self) -> str:
+        """The same as an outcome of a card fetch: no-answer, timeout or tls-error."""
+        ...
+
+
+def message_event(  # noqa: PLR0913 - an exchange has this many independent sides, and all are named at the call
+    leg: Leg,
+    seen: Seen,
+    *,
+    peer: str,
+    at: ContractLedger,
+    url: str | None = None,
+    http_method: str | None = None,
+    answers: Ref | None = None,
+    known: Sequence[Secret] = (),
+    sequence: int | None = None,
+    flags: Sequence[str] = (),
+    redactor: Redactor | None = None,
+) -> tuple[MessageRecorded, dict[str, Content]]:
+    """Return the event of one leg and its blobs, redacted.
+
+    Args:
+        leg: what `wire` read in it; a request goes out, every other leg comes in.
+        seen: its bytes. Of a stream event: no headers, and the raw block as the body.
+        peer: peer id.
+        at: the ledger that it is for: its redaction keys and its limit on bodies.
+        url: as asked; default the leg's.
+        http_method: of a request.
+        answers: the request that it answers.
+        known: credentials seen before in this exchange, which are cut from this leg as well.
+        sequence: of a stream event, from 0.
+        flags: what else is odd, beside what the leg says.
+        redactor: the user's own redaction.
+    """
+    address = url if url is not None else leg.url
+    secrets = [*seen.secrets, *known]
+    outgoing = leg.leg == "request"
+    cut_short = len(seen.body) > at.settings.keep_body
+    event = MessageRecorded(
+        peer=peer,
+        direction="out" if outgoing else "in",
+        leg=leg.leg,
+        binding=leg.binding,
+        url=bare_url(address),
+        method=leg.method,
+        method_spelled=leg.method_spelled,
+        wire_version=leg.version,
+        http_method=http_method,
+        status=leg.status,
+        message_id=leg.message_id,
+        task_id=leg.task_id,
+        context_id=leg.context_id,
+        state=leg.state,
+        state_read=leg.state_read,
+        pin=dict[str, "Json"](leg.pin) if leg.pin is not None and not outgoing else None,
+        pin_seen=True if leg.is_task else None,
+        answers=answers,
+        credential=credentials_of(seen.secrets, peer, at) if outgoing or leg.leg == "push" else None,
+        extensions=list(leg.extensions[:_MAX_EXTENSIONS]) or None,
+        sequence=sequence,
+        error_code=leg.error.code if leg.error else None,
+        trace=_trace(seen.headers),
+        flags=sorted({*leg.flags, *flags, *(["truncated"] if cut_short else [])}) or None,
+        tenant=leg.tenant,
+    )
+    return event, blobs_of(address, seen, secrets, at, redactor)
+
+
+def failure_event(  # noqa: PLR0913 - see message_event
+    request: Leg,
+    failure: FailureLike,
+    *,
+    peer: str,
+    at: ContractLedger,
+    answers: Ref | None,
+    known: Sequence[Secret] = (),
+    status: int | None = None,
+) -> tuple[MessageRecorded, dict[str, Content]]:
+    """Return the event of a request that got no (whole) answer, leg `error`.
+
+    Args:
+        request: what was asked.
+        failure: what stopped it.
+        peer: peer id.
+        at: see `message_event`.
+        answers: the request's record.
+        known: credentials of the exchange, cut from the error's text too.
+        status: if the answer had begun.
+    """
+    event = _without_content(request, "error", peer, answers)
+    event = replace(event, status=status, error_kind=failure.kind, tls_alert=failure.tls_alert)
+    return event, {"error": text_blob(failure.text, known, at)}
+
+
+def stream_end_event(  # noqa: PLR0913 - see message_event
+    request: Leg,
+    *,
+    peer: str,
+    at: ContractLedger,
+    answers: Ref | None,
+    sequence: int,
+    how: str = _ENDS_WELL,
+    text: str = "",
+    status: int | None = None,
+    known: Sequence[Secret] = (),
+) -> tuple[MessageRecorded, dict[str, Content]]:
+    """Return the event of the end of a stream, however it came, leg `stream-end`.
+
+    Args:
+        request: what was asked.
+        peer: peer id.
+        at: see `message_event`.
+        answers: the request's record.
+        sequence: how many events there were.
+        how: complete, or what cut it short: a failure's kind, `closed-by-caller`.
+        text: what the failure said.
+        status: HTTP status of the stream.
+        known: credentials of the exchange.
+    """
+    event = _without_content(request, "stream-end", peer, answers)
+    kind = None if how == _ENDS_WELL else how
+    event = replace(event, status=status, sequence=sequence, error_kind=kind)
+    return event, {"error": text_blob(text, known, at)} if text else {}
+
+
+def _without_content(request: Leg, leg: str, peer: str, answers: Ref | None) -> MessageRecorded:
+    return MessageRecorded(
+        peer=peer,
+        direction="in",
+        leg=leg,
+        binding=request.binding,
+        url=bare_url(request.url),
+        method=request.method,
+        method_spelled=request.method_spelled,
+        task_id=request.task_id,
+        context_id=request.context_id,
+        answers=answers,
+    )
+
+
+def _trace(headers: Headers) -> str | None:
+    found = _TRACEPARENT.fullmatch(header(headers, "traceparent") or "")
+    return found[1] if found else None
