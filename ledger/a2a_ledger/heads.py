@@ -1,0 +1,113 @@
+"""Who signs the tree head: one signer a log at a time, never behind the high-water mark.
+
+docs/format.md section 6. The order is fixed: read the head, prove that it extends the mark, sign,
+write the mark, and only then let the note out and into the database. A crash between any two of
+these loses nothing (the signature is deterministic, so the next one makes the same bytes).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
+from a2a_ledger.errors import LedgerError
+from a2a_ledger.merkle import verify_consistency
+
+if TYPE_CHECKING:
+    from a2a_ledger.keys import Signer
+    from a2a_ledger.store import Store
+    from a2a_ledger.store.mark import HighWaterMark
+
+_log = logging.getLogger(__name__)
+
+INTERVAL = 1.0
+"""Seconds within which growth is signed when nothing asks for more haste."""
+
+SETTLE = 0.02
+"""Seconds that an urgent request waits, so that a burst of captures shares one signature."""
+
+
+class HeadSigner:
+    """Signs the head of one log; safe to run in several processes, of which one signs at a time."""
+
+    def __init__(self, store: Store, signer: Signer, mark: HighWaterMark) -> None:
+        self._store = store
+        self._signer = signer
+        self._mark = mark
+        self._signed = 0
+        self._wake = threading.Event()
+        self._urgent = threading.Event()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self.failure: LedgerError | None = None
+
+    def sign(self) -> str:
+        """Sign the head as it is now and return the note.
+
+        Raises:
+            RollbackError: the database is behind the mark.
+            ConsistencyError: the head does not extend the mark.
+            StoreError: the mark or the database cannot be written.
+        """
+        with self._mark.exclusive() as held:
+            size = self._store.size()
+            head = Checkpoint(self._store.origin, size, self._store.root(size))
+            note = sign_checkpoint(head, self._signer)
+            held.advance(note, head, lambda old: self._prove(old, head))
+            self._store.save_checkpoint(size, note)
+            self._signed = size
+        return note
+
+    def _prove(self, old: Checkpoint, new: Checkpoint) -> None:
+        if old.size:
+            path = self._store.consistency(old.size, new.size)
+            verify_consistency(old.size, new.size, old.root, new.root, path)
+
+    # ---- in the background ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Sign what grows, within a second, until `stop`."""
+        newest = self._store.latest_checkpoint()
+        self._signed = newest[0] if newest is not None else 0
+        mark = self._mark.read()
+        if mark is not None and mark.head.size > self._signed:  # a crash came between the mark and the database
+            self._store.save_checkpoint(mark.head.size, mark.note)
+            self._signed = mark.head.size
+        self._thread = threading.Thread(target=self._run, name="a2a-ledger-heads", daemon=True)
+        self._thread.start()
+
+    def soon(self) -> None:
+        """Ask for a signature at once: after a capture, a violation, a key event."""
+        self._urgent.set()
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Sign what is left and end the thread."""
+        self._closing = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._wake.wait(INTERVAL)
+            self._wake.clear()
+            if self._urgent.is_set():
+                self._urgent.clear()
+                time.sleep(SETTLE)
+            self._sign_growth()
+        self._sign_growth()
+
+    def _sign_growth(self) -> None:
+        try:
+            if self._store.size() > self._signed:
+                self.sign()
+                self.failure = None
+        except LedgerError as e:
+            if str(e) != str(self.failure):
+                _log.error("no tree head was signed: %s", e)
+            self.failure = e

@@ -1,0 +1,150 @@
+"""The directory of an embedded ledger: what lies where, how one is made, how one is opened.
+
+```
+DIR/ledger.db      events, leaves, tiles, checkpoints, read models
+DIR/keys.db        stream and redaction keys: never leaves with a copy of the database by accident
+DIR/keys/*.pem     Ed25519 private keys (PKCS 8, 0600): log, statement, export
+DIR/config.toml    settings, every one optional
+DIR/high-water     the last note that was signed; a second copy lies elsewhere
+DIR/signer.lock    held by whoever signs a head
+DIR/verifier.lock  held by whoever runs the followers
+```
+
+A ledger is made in a hidden sibling directory and renamed into place, so that a crash leaves
+either nothing or a whole ledger (docs/format.md section 13).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from a2a_ledger.errors import MissingKeysError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CONFIG = """\
+# Settings of this ledger; every line is optional and shows its default.
+# mode = "enforce"               # or "observe": record only, never raise
+# on_ledger_failure = "block"    # or "pass": let a call through when it cannot be recorded
+# acceptance = "auto"            # or "not-weaker", "manual": who takes a changed contract on
+# checkpoint = "batched"         # or "before-send": each send waits for a signed head
+# strict_mark = false            # refuse when one copy of the high-water mark is missing
+# mark_dir = "/mnt/elsewhere"    # where the second copy of the mark lies
+# keep_body = 16777216           # bytes kept of one body
+# [limits]                       # seconds, see docs/format.md section 9
+# contract = 60
+# capability = 300
+# cache = 86400
+# sibling = 30
+# flap = 600
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerHome:
+    """The paths of one ledger directory."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """Return the path of the event database."""
+        return self.root / "ledger.db"
+
+    @property
+    def keystore(self) -> Path:
+        """Return the path of the key store."""
+        return self.root / "keys.db"
+
+    @property
+    def keys(self) -> Path:
+        """Return the folder of the private keys."""
+        return self.root / "keys"
+
+    @property
+    def config(self) -> Path:
+        """Return the path of the settings."""
+        return self.root / "config.toml"
+
+    @property
+    def follower_lock(self) -> Path:
+        """Return the lock that fences the followers."""
+        return self.root / "verifier.lock"
+
+    def key_files(self) -> list[Path]:
+        """Return the private keys' files, sorted by name."""
+        return sorted(self.keys.glob("*.pem")) if self.keys.is_dir() else []
+
+    def is_new(self) -> bool:
+        """Say whether there is no ledger yet: the directory is absent or empty.
+
+        Raises:
+            UsageError: something else lies there.
+            MissingKeysError: a database without its key store, or the reverse.
+        """
+        try:
+            if not self.root.exists():
+                return True
+            if not self.root.is_dir():
+                raise UsageError(f"{self.root}: expected a ledger directory, found a file; name another path")
+            names = {entry.name for entry in self.root.iterdir()}
+        except PermissionError as e:
+            raise StoreError(f"{self.root}: cannot be read ({e.strerror}); give this user access to it") from e
+        if not names:
+            return True
+        has_database, has_keys = self.database.name in names, self.keystore.name in names
+        if has_database and not has_keys:
+            raise MissingKeysError(
+                f"{self.root}: found ledger.db without its keys.db; restore keys.db from the same backup: "
+                "without it no stream of this log can be recognised or written on"
+            )
+        if has_keys and not has_database:
+            raise MissingKeysError(
+                f"{self.root}: found keys.db without its ledger.db; restore ledger.db, or choose an empty directory"
+            )
+        if not has_database:
+            raise UsageError(
+                f"{self.root}: expected a ledger or an empty directory, found {sorted(names)[0]!r} and no ledger.db"
+            )
+        return False
+
+
+@contextmanager
+def staged(home: LedgerHome) -> Iterator[tuple[LedgerHome, Callable[[], None]]]:
+    """Give a hidden sibling directory to build a ledger in, and the call that puts it in place.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    parent = home.root.parent
+    stage = parent / f".{home.root.name}.new-{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        stage.mkdir(mode=0o700)
+    except OSError as e:
+        raise StoreError(
+            f"{home.root}: a ledger cannot be made here ({e.strerror or e}); choose a directory that this user may write"
+        ) from e
+    try:
+        yield LedgerHome(stage), lambda: _put_in_place(stage, home.root)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _put_in_place(stage: Path, root: Path) -> None:
+    for folder in (stage, stage.parent):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    try:
+        stage.rename(root)  # onto an empty directory this is atomic; a ledger made meanwhile makes it fail
+    except OSError as e:
+        raise StoreError(f"{root}: somebody else made a ledger here meanwhile ({e.strerror}); open it again") from e

@@ -1,0 +1,398 @@
+"""The application service and only writer: open a ledger, append facts, sign heads.
+
+`ContractLedger` joins what lies below (store, keys, mark, settings) and knows nothing of what
+lies above: neither how exchanges are captured, nor which projections read on. Time and
+randomness come in once, here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from a2a_ledger import codec
+from a2a_ledger.checkpoint import new_origin
+from a2a_ledger.contract import Profile, default_profile
+from a2a_ledger.errors import ReadOnlyError, UsageError
+from a2a_ledger.events import KeyAdded, LedgerOpened
+from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
+from a2a_ledger.heads import HeadSigner
+from a2a_ledger.home import CONFIG, LedgerHome, staged
+from a2a_ledger.keys import Signer, generate, load_pem, save_pem
+from a2a_ledger.settings import Settings, read_settings
+from a2a_ledger.store import Appended, Store, open_store
+from a2a_ledger.store.mark import HighWaterMark
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from eventsourcing.persistence import Tracking
+
+    from a2a_ledger.codec import Content, Draft
+    from a2a_ledger.events import Event
+
+    Clock = Callable[[], datetime]
+    Entropy = Callable[[int], bytes]
+
+_log = logging.getLogger(__name__)
+
+SOFTWARE = "a2a-ledger/0.1.0"
+KEY_ROLES = ("log", "statement", "export")
+"""The keys that a new ledger is given, each for one role."""
+
+_URGENT = frozenset(
+    {
+        "contract.captured.v1",
+        "contract.reconstructed.v1",
+        "violation.detected.v1",
+        "key.added.v1",
+        "key.retired.v1",
+        "key.revoked.v1",
+    }
+)
+
+current_task: ContextVar[str | None] = ContextVar("a2a_ledger_task", default=None)
+"""The local task that exchanges of this context belong to (docs/format.md section 4)."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ContractLedger:
+    """An open ledger. Use `open`; close it, or use it as a context manager.
+
+    Attributes:
+        origin: the log's name.
+        store: events, leaves and proofs.
+        settings: what the deployment chose.
+        profile: which vendor paths and extensions are terms beside the contract.
+        signers: private keys by role; empty when the ledger is read-only.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts that `open` joins
+        self,
+        *,
+        home: LedgerHome | None,
+        store: Store,
+        settings: Settings,
+        signers: Mapping[str, Signer],
+        mark: HighWaterMark | None,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self.home = home
+        self.store = store
+        self.origin = store.origin
+        self.settings = settings
+        self.profile: Profile = default_profile()
+        self.signers = dict(signers)
+        self.mark = mark
+        self.clock = clock
+        self.entropy = entropy
+        self.probe: Callable[[str], Awaitable[str]] | None = None
+        self._heads = HeadSigner(store, self.signers["log"], mark) if mark and "log" in self.signers else None
+        self._followers: FollowerThread | None = None
+        self._closed = threading.Lock()
+
+    # ---- opening and closing --------------------------------------------------------------------------------
+
+    @classmethod
+    def open(  # noqa: PLR0913 - every choice of a deployment, all named and optional
+        cls,
+        location: str | Path,
+        *,
+        origin: str | None = None,
+        read_only: bool = False,
+        create: bool = True,
+        follow: bool = True,
+        clock: Clock = _now,
+        entropy: Entropy = os.urandom,
+        **settings: Any,  # noqa: ANN401 - checked by name and type in Settings
+    ) -> ContractLedger:
+        """Open the ledger in a directory; make one when the directory is absent or empty.
+
+        Args:
+            location: a directory, or `:memory:` for a ledger that lives and dies with the process.
+            origin: prefix of a new log's name; default: this machine's and the directory's name.
+            read_only: neither write nor need a key. Without `keys/*.pem` a ledger always opens so.
+            create: False: refuse to make a new ledger.
+            follow: run the read models and the verifier in a thread of this process.
+            clock: gives the time, with a zone.
+            entropy: gives that many random octets.
+            **settings: override `config.toml`, see `Settings`.
+
+        Raises:
+            UsageError: no ledger there, and no place for one; or an unknown setting.
+            MissingKeysError: a database without its key store.
+            RollbackError: the database is older than its high-water mark.
+            StoreError: it cannot be read or written.
+        """
+        if str(location).startswith(("postgresql://", "postgres://")):
+            raise UsageError("a ledger on PostgreSQL is not part of this release; name a directory")
+        if str(location) == ":memory:":
+            return cls._in_memory(origin or "memory", follow, clock, entropy, Settings().with_overrides(settings))
+        home = LedgerHome(Path(location).absolute())
+        if home.is_new():
+            if read_only or not create:
+                raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
+            make(home, origin=origin, clock=clock, entropy=entropy)
+        chosen = read_settings(home.config).with_overrides(settings)
+        signers: dict[str, Signer] = {}
+        store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
+        try:
+            if not store.read_only:
+                signers = {path.stem: load_pem(path, store.origin) for path in home.key_files()}
+            mark = _mark_of(home, store.origin, chosen)
+            ledger = cls(
+                home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy
+            )
+            ledger._check_mark()
+        except BaseException:
+            store.close()
+            raise
+        ledger._start(follow=follow and not store.read_only)
+        return ledger
+
+    @classmethod
+    def _in_memory(
+        cls, prefix: str, follow: bool, clock: Clock, entropy: Entropy, settings: Settings  # noqa: FBT001 - passed through
+    ) -> ContractLedger:
+        origin = new_origin(prefix, entropy)
+        store = open_store(None, origin=origin, create=True, entropy=entropy)
+        signers = {role: generate(origin, entropy) for role in KEY_ROLES}
+        ledger = cls(
+            home=None, store=store, settings=settings, signers=signers, mark=None, clock=clock, entropy=entropy
+        )
+        store.append(_opening(ledger, signers))
+        ledger._heads = None
+        ledger._start(follow=follow)
+        return ledger
+
+    def _start(self, *, follow: bool) -> None:
+        if self._heads is not None:
+            self._heads.start()
+        if follow:
+            lock = self.home.follower_lock if self.home else None
+            self._followers = FollowerThread(self, lock)
+            self._followers.start()
+
+    def _check_mark(self) -> None:
+        """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
+        if self.mark is None or self.store.read_only:
+            return
+        newest = self.store.latest_checkpoint()
+        remarks = self.mark.check(
+            size=self.store.size,
+            root=self.store.root,
+            newest=newest[1] if newest else None,
+            strict=self.settings.strict_mark,
+        )
+        for remark in remarks:
+            _log.warning("%s", remark)
+
+    def close(self) -> None:
+        """Let the followers catch up, sign what is left, and close the store."""
+        with self._closed:
+            if self._followers is not None:
+                self._followers.stop()
+                self._followers = None
+            if self._heads is not None:
+                self._heads.stop()
+            self.store.close()
+
+    def __enter__(self) -> ContractLedger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- writing --------------------------------------------------------------------------------------------
+
+    @property
+    def read_only(self) -> bool:
+        """Say whether nothing can be appended."""
+        return self.store.read_only
+
+    @property
+    def statement_signer(self) -> Signer | None:
+        """Return the key that signs findings, when it is here."""
+        return self.signers.get("statement")
+
+    def draft(
+        self,
+        event: Event,
+        *,
+        stream: str,
+        blobs: Mapping[str, Content | bytes] | None = None,
+        how: str = "live",
+        at: datetime | None = None,
+    ) -> Draft:
+        """Seal an event outside any lock; `append` gives it its place."""
+        return codec.draft(event, stream=stream, at=at or self.clock(), entropy=self.entropy, blobs=blobs, how=how)
+
+    def append(self, drafts: Sequence[Draft], tracking: Tracking | None = None) -> list[Appended]:
+        """Append all of `drafts` durably, in one transaction, or none of them.
+
+        Raises:
+            ReadOnlyError: this ledger cannot be written.
+            StoreError: it could not be recorded.
+        """
+        self._writable()
+        appended = self.store.append(drafts, tracking)
+        self._appended(drafts)
+        return appended
+
+    async def append_async(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """Append without ever blocking the event loop; a cancelled caller leaves nothing or all of it."""
+        self._writable()
+        appended = await self.store.append_async(drafts)
+        self._appended(drafts)
+        return appended
+
+    def _writable(self) -> None:
+        if self.store.read_only:
+            raise ReadOnlyError(
+                f"{self.home.root if self.home else self.origin}: opened read-only, nothing can be recorded; "
+                "open a ledger that has its keys"
+            )
+
+    def _appended(self, drafts: Sequence[Draft]) -> None:
+        if any(draft.type in _URGENT for draft in drafts):
+            self.checkpoint_soon()
+        if self._followers is not None:
+            self._followers.wake()
+
+    def new_task(self) -> str:
+        """Return a new local task id, 40 hex digits; its stream is `task:<id>`. Its key is durable already."""
+        self._writable()
+        return self.store.keys.new_task()
+
+    def find_task(self, peer: str, task_id: str) -> str | None:
+        """Return the local task that a peer's task id belongs to, from the log and not from memory."""
+        found = self.store.tagged(f"task:{peer}:{task_id}", limit=1)
+        return found[0].stream.removeprefix("task:") if found else None
+
+    @contextmanager
+    def task(self, task: str | None = None) -> Iterator[str]:
+        """Make the exchanges of this context belong to one task; without an id a new one is opened."""
+        chosen = task or self.new_task()
+        token = current_task.set(chosen)
+        try:
+            yield chosen
+        finally:
+            current_task.reset(token)
+
+    # ---- heads and followers --------------------------------------------------------------------------------
+
+    def sign_checkpoint(self) -> str:
+        """Sign the head as it is now and return the note (docs/format.md section 6).
+
+        Raises:
+            ReadOnlyError: the log key is not here.
+            RollbackError: the database is behind its high-water mark.
+        """
+        if self._heads is None:
+            raise ReadOnlyError(
+                f"{self.home.root if self.home else self.origin}: no log key here, so no head can be signed; "
+                "do this where keys/log.pem is"
+            )
+        return self._heads.sign()
+
+    def checkpoint_soon(self) -> None:
+        """Ask for a signature at once, without waiting for it."""
+        if self._heads is not None:
+            self._heads.soon()
+
+    def catch_up(self) -> int:
+        """Run the read models and the verifier up to the head, in this thread; return the events processed."""
+        self._writable()
+        followers = load_followers(self)
+        try:
+            return catch_up_all(followers)
+        finally:
+            for follower in followers:
+                follower.close()
+
+    async def diagnose(self, peer: str) -> str:
+        """Fetch a peer's card as a diagnostic, the only probe of a running task; it never reaches an SDK as a card.
+
+        Returns:
+            The contract hash of what was fetched, or a word for why there is none.
+
+        Raises:
+            UsageError: no guard of this process knows how to reach the peer.
+        """
+        if self.probe is None:
+            raise UsageError("no guarded client in this process: make one with guard(ledger), then diagnose")
+        return await self.probe(peer)
+
+
+def make(
+    home: LedgerHome, *, origin: str | None = None, clock: Clock = _now, entropy: Entropy = os.urandom
+) -> dict[str, Signer]:
+    """Make a new ledger: keys, key store, database with its first events, settings, signed head.
+
+    Raises:
+        UsageError: the origin's prefix is not allowed.
+        StoreError: the place cannot be written, or a ledger was made there meanwhile.
+    """
+    name = new_origin(origin or _default_prefix(home.root), entropy)
+    with staged(home) as (stage, put_in_place):
+        stage.keys.mkdir(mode=0o700)
+        signers = {role: generate(name, entropy) for role in KEY_ROLES}
+        for role, signer in signers.items():
+            save_pem(stage.keys / f"{role}.pem", signer)
+        stage.config.write_text(CONFIG, encoding="utf-8")
+        store = open_store(stage.root, origin=name, create=True, entropy=entropy)
+        try:
+            part = ContractLedger(
+                home=None, store=store, settings=Settings(), signers=signers, mark=None, clock=clock, entropy=entropy
+            )
+            store.append(_opening(part, signers))
+        finally:
+            store.close()
+        put_in_place()
+    return signers
+
+
+def _opening(ledger: ContractLedger, signers: Mapping[str, Signer]) -> list[Draft]:
+    """Return the first events of a log: it is opened, and each of its keys is added."""
+    opened = LedgerOpened(
+        origin=ledger.origin,
+        nonce=ledger.entropy(32).hex(),
+        software=SOFTWARE,
+        keys=[signer.vkey for signer in signers.values()],
+    )
+    added = [
+        KeyAdded(
+            key_id=signer.key_id, public_key=signer.verifier.public_key.hex(), role=role, vkey=signer.vkey
+        )
+        for role, signer in signers.items()
+    ]
+    return [ledger.draft(event, stream="ledger") for event in (opened, *added)]
+
+
+def _mark_of(home: LedgerHome, origin: str, settings: Settings) -> HighWaterMark:
+    elsewhere = Path(settings.mark_dir) if settings.mark_dir else None
+    return HighWaterMark(home.root, origin, elsewhere=elsewhere)
+
+
+def _default_prefix(root: Path) -> str:
+    """Return `<machine>/<directory>` in the letters that an origin may have."""
+    text = f"{socket.gethostname()}/{root.name}".lower()
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._/-") else "-" for c in text)
+    return kept.lstrip("./-_") or "ledger"
+
+
+def head_of(store: Store) -> int:
+    """Return the size that the newest signed head covers; 0 when there is none."""
+    newest = store.latest_checkpoint()
+    return newest[0] if newest is not None else 0

@@ -1,0 +1,120 @@
+"""What a deployment chooses: `config.toml` of a ledger directory, and the arguments of `open`.
+
+Every setting has a default; a setting that is unknown or of the wrong type is an error, since a
+misspelt safety setting that is silently ignored is worse than none.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from a2a_ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "mode": ("enforce", "observe"),
+    "on_ledger_failure": ("block", "pass"),
+    "acceptance": ("auto", "not-weaker", "manual"),
+    "checkpoint": ("batched", "before-send"),
+}
+"""The settings that are one word of a few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of the freshness decision, in seconds (docs/format.md section 9)."""
+
+    contract: int = 60
+    capability: int = 300
+    cache: int = 86_400
+    sibling: int = 30
+    flap: int = 600
+
+    def to_json(self) -> dict[str, int]:
+        """Return the member `limits` of a decision's inputs."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a ledger behaves.
+
+    Attributes:
+        mode: `enforce` raises on a certain contract divergence and blocks a send on a changed
+            contract; `observe` lets everything through and records it.
+        on_ledger_failure: `block` raises LedgerUnavailableError when a record cannot be written;
+            `pass` logs it and lets the call through unrecorded.
+        acceptance: what building a client again after an abort means: `auto` takes the new
+            contract on, `not-weaker` only one that does not weaken authorization, `manual` none
+            until `a2a-ledger card accept`.
+        checkpoint: `batched` signs within a second; `before-send` makes each send wait for a head
+            that covers its capture.
+        strict_mark: refuse on any missing copy of the high-water mark.
+        mark_dir: where the second copy of the mark lies; None is the user's state directory.
+        keep_body: bytes of one body that are kept; the tail beyond becomes a hole.
+        limits: the limits of the freshness decision.
+    """
+
+    mode: str = "enforce"
+    on_ledger_failure: str = "block"
+    acceptance: str = "auto"
+    checkpoint: str = "batched"
+    strict_mark: bool = False
+    mark_dir: str | None = None
+    keep_body: int = 16 * 1024 * 1024
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse what is not one of the known words."""
+        for name, allowed in CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise UsageError(f"setting {name}: expected one of {', '.join(allowed)}, found {value!r}")
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
+        """Return these settings with those of `overrides` that are not None.
+
+        Raises:
+            UsageError: a name is unknown or a value is not allowed.
+        """
+        known = {f.name for f in fields(self)}
+        given = {name: value for name, value in overrides.items() if value is not None}
+        unknown = sorted(set(given) - known)
+        if unknown:
+            raise UsageError(f"unknown setting {unknown[0]!r}; the settings are {', '.join(sorted(known))}")
+        return replace(self, **given)
+
+
+def read_settings(path: Path) -> Settings:
+    """Read `config.toml`; a file that is not there means the defaults.
+
+    Raises:
+        UsageError: it is not TOML, or a setting is unknown or of the wrong type.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise UsageError(f"{path}: expected TOML, found: {e}") from e
+    limits = table.pop("limits", {})
+    if not isinstance(limits, dict):
+        raise UsageError(f"{path}: expected a table [limits], found {limits!r}")
+    _check_types(path, table, Settings())
+    _check_types(path, limits, Limits())
+    return Settings(**table, limits=Limits(**limits))
+
+
+def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits) -> None:
+    for name, value in table.items():
+        known = {f.name for f in fields(defaults)} - {"limits"}
+        if name not in known:
+            raise UsageError(f"{path}: unknown setting {name!r}; the settings are {', '.join(sorted(known))}")
+        wanted = str if name == "mark_dir" else type(getattr(defaults, name))
+        if type(value) is not wanted or (wanted is int and value < 0):
+            raise UsageError(f"{path}: setting {name}: expected {wanted.__name__}, found {value!r}")
