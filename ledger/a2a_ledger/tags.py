@@ -98,6 +98,8 @@ def _finding(data: JsonObject) -> Iterator[str]:
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) == len(values):
         yield finding_tag(*texts)
+    if (data.get("rule_class"), data.get("certainty"), data.get("about")) == ("contract", "certain", "peer"):
+        yield from _joined("contradicted", data, "peer")
 
 
 def _identity(data: JsonObject) -> Iterator[str]:
@@ -119,6 +121,10 @@ def _accepted(data: JsonObject) -> Iterator[str]:
     return _joined("accepted", data, "peer")
 
 
+def _aborted(data: JsonObject) -> Iterator[str]:
+    return _joined("aborted", data, "peer")
+
+
 _RULES: dict[str, Callable[[JsonObject], Iterator[str]]] = {
     "card.fetched.v1": _card,
     "contract.accepted.v1": _accepted,
@@ -126,6 +132,7 @@ _RULES: dict[str, Callable[[JsonObject], Iterator[str]]] = {
     "contract.reconstructed.v1": _sent,
     "finding.acknowledged.v1": _acknowledged,
     "message.recorded.v1": _message,
+    "send.aborted.v1": _aborted,
     "task.adopted.v1": _identity,
     "task.bound.v1": _identity,
     "violation.detected.v1": _finding,
