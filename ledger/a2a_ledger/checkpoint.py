@@ -162,7 +162,7 @@ class Proof:
 
 
 def parse_proof(raw: bytes | str) -> Proof:
-    """Read a proof file without verifying anything in it; the checkpoint is parsed as a note.
+    """Read a proof file; its form is checked, and that of its checkpoint, and nothing is verified.
 
     Raises:
         FormatError: saying which part is not as it must be.
@@ -180,7 +180,8 @@ def parse_proof(raw: bytes | str) -> Proof:
     if not lines or not lines[0].startswith("index "):
         raise FormatError("a proof file has a line `index <number>` before its hashes")
     index = _number(lines[0].removeprefix("index "), "the index of a proof file")
-    return Proof(index, tuple(map(_hash, lines[1:])), str(parse_note(note)), extra)
+    checkpoint_of(note)
+    return Proof(index, tuple(map(_hash, lines[1:])), note, extra)
 
 
 def format_hashes(hashes: Iterable[bytes]) -> str:

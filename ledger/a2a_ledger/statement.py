@@ -83,7 +83,7 @@ def open_envelope(raw: bytes, verifiers: Iterable[Verifier], *, payload_type: st
     if not signers:
         tried = ", ".join(f"{key.name}+{key.key_id}" for key in known) or "none was given"
         raise SignatureError(
-            f"none of the {len(signatures)} signatures of this envelope is by a known key (tried: {tried})"
+            f"none of the {len(signatures)} signatures of this envelope is by a known key; tried: {tried}"
         )
     return Opened(payload, signers)
 
