@@ -1,7 +1,7 @@
 """Divergence: holds what happened against the frozen contract, by rules (docs/rules.md).
 
 One pure function, `judge`, over two folds (`TaskCase`, `PeerCase`). `Cases` keeps the folds within
-bounds for the guard and for the verifier; `expected_violations` re-runs everything for a replay.
+bounds for the guard, the verifier and a replay.
 """
 
 from a2a_ledger.divergence.cases import CaseLog, Cases
@@ -10,7 +10,7 @@ from a2a_ledger.divergence.peer_case import PeerCase
 from a2a_ledger.divergence.records import RecordLog
 from a2a_ledger.divergence.rules import judge
 from a2a_ledger.divergence.task_case import TaskCase
-from a2a_ledger.divergence.violation import Expected, expected_violations, payload_of, violation_of, violation_tag
+from a2a_ledger.divergence.violation import payload_of, violation_of, violation_tag
 
 __all__ = [
     "RULES",
@@ -18,13 +18,11 @@ __all__ = [
     "CaseLog",
     "Cases",
     "Evidence",
-    "Expected",
     "Finding",
     "PeerCase",
     "RecordLog",
     "Rule",
     "TaskCase",
-    "expected_violations",
     "judge",
     "payload_of",
     "violation_of",

@@ -7,6 +7,7 @@ one, or from the middle.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -14,12 +15,17 @@ from a2a_ledger.divergence.peer_case import PEER_EVENTS, PeerCase
 from a2a_ledger.divergence.reading import text
 from a2a_ledger.divergence.rules import judge
 from a2a_ledger.divergence.task_case import TaskCase
+from a2a_ledger.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.events import Ref
+
+_log = logging.getLogger(__name__)
 
 TASKS = 1024
 PEERS = 128
@@ -43,15 +49,28 @@ class CaseLog(Protocol):
 
 
 class Cases:
-    """The cases at hand, the least recently used ones dropped."""
+    """The cases at hand, the least recently used ones dropped.
 
-    def __init__(self, log: CaseLog, profile: Profile, *, tasks: int = TASKS, peers: int = PEERS) -> None:
+    A rule that fails on a record leaves this one record unjudged and said, and is a defect of ours:
+    nobody may stop the verifier by what he sends.
+    """
+
+    def __init__(
+        self,
+        log: CaseLog,
+        profile: Profile,
+        *,
+        tasks: int = TASKS,
+        peers: int = PEERS,
+        on_failure: Callable[[Record, Exception], None] | None = None,
+    ) -> None:
         self._log = log
         self._profile = profile
         self._tasks: OrderedDict[str, TaskCase] = OrderedDict()
         self._peers: OrderedDict[str, PeerCase] = OrderedDict()
         self._most_tasks = tasks
         self._most_peers = peers
+        self._on_failure = on_failure or _say
         self._run = 0
         """From this log index on, every record has been handed in: a case as young as that is up to date."""
         self._next = 0
@@ -69,7 +88,7 @@ class Cases:
             return self._of_task(record)
         if record.stream.startswith("peer:") and record.type in PEER_EVENTS:
             peer = self._peer(record.stream.removeprefix("peer:"), record.n)
-            findings = judge(record, None, peer, self._profile, self.lookup)
+            findings = self._judge(record, None, peer)
             for finding in findings:
                 peer.report(finding.rule, finding.subject)
             peer.apply(record, self.lookup)
@@ -85,11 +104,20 @@ class Cases:
         task = self._task(record.stream.removeprefix("task:"), record.n, record.ver)
         peer_id = task.peer or text(record.data, "peer")
         peer = None if not peer_id else self._peer(peer_id, record.n)
-        findings = judge(record, task, peer, self._profile, self.lookup)
+        findings = self._judge(record, task, peer)
         task.apply(record, findings)
         if peer is not None and record.type in PEER_EVENTS:
             peer.apply(record, self.lookup)
         return findings
+
+    def _judge(self, record: Record, task: TaskCase | None, peer: PeerCase | None) -> list[Finding]:
+        try:
+            return judge(record, task, peer, self._profile, self.lookup)
+        except StoreError:
+            raise  # the log itself cannot be read: no defect of a rule
+        except Exception as error:  # noqa: BLE001 - a defect in a rule must not let a peer silence all others
+            self._on_failure(record, error)
+            return []
 
     # ---- the cases before log index `stop`
 
@@ -101,7 +129,7 @@ class Cases:
             while page := self._log.read_stream(f"task:{task}", gt=case.ver, limit=PAGE):
                 earlier = [record for record in page if record.n < stop]
                 for record in earlier:
-                    case.apply(record, judge(record, case, None, self._profile, self.lookup))
+                    case.apply(record, self._judge(record, case, None))
                 if len(earlier) < PAGE:
                     break
         _keep(self._tasks, task, case, self._most_tasks)
@@ -113,7 +141,7 @@ class Cases:
             case = PeerCase(peer)
         if case.upto < self._run:
             for record in self._peer_events(case, stop):
-                for finding in judge(record, None, case, self._profile, self.lookup):
+                for finding in self._judge(record, None, case):
                     case.report(finding.rule, finding.subject)
                 case.apply(record, self.lookup)
         _keep(self._peers, peer, case, self._most_peers)
@@ -136,6 +164,10 @@ class Cases:
             limit *= 4
         found += [record for record in newest if case.upto < record.n < stop]
         return sorted(found, key=lambda record: record.n)
+
+
+def _say(record: Record, error: Exception) -> None:
+    _log.error("event %d could not be judged: %r", record.n, error)
 
 
 def _keep(held: OrderedDict[str, _Case], key: str, case: _Case, most: int) -> None:

@@ -1,37 +1,22 @@
-"""Findings as violations: the statement that is signed, the event that records it, and the same again for a replay.
+"""Findings as violations: the statement that is signed and the event that records it (docs/format.md section 10).
 
-Everything here is a pure function of records. `expected_violations` gives, for a run of records, the
-payload bytes that the verifier signs, so that a replay compares byte for byte (docs/format.md section 10).
+Pure functions of a finding, and a finding is one of the log: a replay that judges the same records
+again through `Cases` gets the same payload, byte for byte.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import finding_tag, leaf
-from a2a_ledger.divergence.cases import Cases
-from a2a_ledger.divergence.finding import RULE_SET, Finding
-from a2a_ledger.divergence.records import RecordLog
+from a2a_ledger.divergence.finding import RULE_SET
 from a2a_ledger.events import ViolationDetected
 from a2a_ledger.statement import VIOLATION, leaf_subject, statement, violation_predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
-
-
-class Expected(NamedTuple):
-    """A finding with the payload bytes that the verifier signs for it."""
-
-    finding: Finding
-    payload: bytes
-
-    def tag(self, profile: Profile) -> str:
-        """Return the lookup tag under which its violation is recorded at most once."""
-        return violation_tag(self.finding, profile)
+    from a2a_ledger.divergence.finding import Finding
 
 
 def payload_of(finding: Finding, origin: str, profile: Profile) -> bytes:
@@ -63,7 +48,13 @@ def payload_of(finding: Finding, origin: str, profile: Profile) -> bytes:
 
 
 def violation_of(finding: Finding, payload: bytes, profile: Profile) -> ViolationDetected:
-    """Return the event that records a finding; its statement is the blob `statement`."""
+    """Return the event that records a finding.
+
+    Args:
+        finding: What was found.
+        payload: Its statement, `payload_of`; signed, it is the event's blob `statement`.
+        profile: The profile that it was found under.
+    """
     framed = finding.frozen_hash is not None
     return ViolationDetected(
         rule=finding.rule,
@@ -92,23 +83,3 @@ def violation_of(finding: Finding, payload: bytes, profile: Profile) -> Violatio
 def violation_tag(finding: Finding, profile: Profile) -> str:
     """Return the lookup tag under which the violation of a finding is recorded at most once."""
     return finding_tag(finding.rule, RULE_SET, profile.hash, finding.trigger.ref["c"], finding.subject)
-
-
-def expected_violations(records: Iterable[Record], profile: Profile) -> Iterator[Expected]:
-    """Yield what the verifier finds in these records and the bytes that it signs, in order of their triggers.
-
-    Args:
-        records: In order of the log: the task's stream with its peer's card fetches, or the whole
-            log. What is missing is taken not to have happened, so rules that look across tasks
-            (`weaker-authorization`, and a new task before `refetch-as-input`) need the peer's other
-            captures to be among them.
-        profile: The profile of the time, or another one to ask "what if".
-
-    A replay compares each payload with the payload inside of the recorded envelope: equal bytes mean
-    that the same finding follows from the same events. `Expected.tag` finds the recorded violation.
-    """
-    known = list(records)
-    cases = Cases(RecordLog(known), profile)
-    for record in known:
-        for finding in cases.judge(record):
-            yield Expected(finding, payload_of(finding, record.log, profile))
