@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
+_NO_DATA = (b":", b"event:", b"id:", b"retry:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +108,16 @@ def split_stream(body: bytes) -> list[SseEvent]:
     """Cut a whole recorded stream into its events."""
     parser = SseParser()
     return [*parser.feed(body), *parser.close()]
+
+
+def data_of(block: bytes) -> bytes:
+    """Return the data in a block as it came; data without its framing comes back as it is.
+
+    No line of JSON reads as a `data` field, so the two cannot be mistaken for each other. A block of
+    comments and other fields alone has no data.
+    """
+    data = [event.data for event in split_stream(block) if event.has_data]
+    if data:
+        return b"\n".join(data)
+    lines = [line for line in _LINE_END.split(block.removeprefix(_BOM)) if line]
+    return b"" if all(line.startswith(_NO_DATA) for line in lines) else block

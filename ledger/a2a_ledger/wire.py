@@ -16,7 +16,7 @@ from a2a_ledger.demand import Demand, challenges
 from a2a_ledger.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
 from a2a_ledger.leg import Headers, Leg, WireError, header, version_of
 from a2a_ledger.spellings import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
-from a2a_ledger.sse import SseEvent, SseParser, split_stream
+from a2a_ledger.sse import SseEvent, SseParser, data_of, split_stream
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
@@ -112,8 +112,7 @@ def parse_stream_event(request: Leg, data: bytes) -> Leg:
         request: the leg that it answers.
         data: the event's data, or the whole block as it came (`SseEvent.raw`).
     """
-    block = [event.data for event in split_stream(data) if event.has_data]  # no line of JSON is a `data` field
-    read = read_json(b"\n".join(block) if block else data)
+    read = read_json(data_of(data))
     leg = read_answer(_of_request(request, "stream-event"), read)
     return replace(leg, version=leg.envelope, flags=tuple(sorted(read.flags)))
 

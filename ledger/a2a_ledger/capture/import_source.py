@@ -1,0 +1,84 @@
+"""A file that is imported: known by its digest, so that no import is made twice and a broken one goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from a2a_ledger.errors import UsageError
+from a2a_ledger.events import MessageRecorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.ledger import ContractLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file by its digest."""
+
+    sha256: str
+    octets: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where an import begins."""
+
+    line: int
+    request: Record | None = None
+    """The line's request is recorded already, its answer is not."""
+
+
+def digest_of(path: str | os.PathLike[str]) -> Source:
+    """Read a file once, for its digest, its size and its last line that is not blank."""
+    digest, octets, last = hashlib.sha256(), 0, 0
+    for number, raw in lines_of(path):
+        digest.update(raw)
+        octets += len(raw)
+        last = number if raw.strip(b" \t\r\n") else last
+    return Source(digest.hexdigest(), octets, last)
+
+
+def lines_of(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file, line ends included, numbered from 1.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            yield from enumerate(file, start=1)
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from error
+
+
+def start_of(ledger: ContractLedger, source: Source, path: str | os.PathLike[str], *, again: bool) -> Start:
+    """Return where to begin: at the first line, or behind what an earlier import has recorded.
+
+    Raises:
+        UsageError: all of it is recorded already, and `again` is not set.
+    """
+    recorded = ledger.store.tagged(f"import:{source.sha256}", limit=1, desc=True)
+    if again or not recorded:
+        return Start(1)
+    line = recorded[0].data.get("line")
+    reached = line if isinstance(line, int) else 0
+    if _is_request(recorded[0]):
+        return Start(reached, recorded[0])
+    if reached < source.last_line:
+        return Start(reached + 1)
+    raise UsageError(
+        f"{os.fspath(path)}: imported already, up to line {reached} (SHA-256 {source.sha256[:16]}…); "
+        "give --again to import it once more"
+    )
+
+
+def _is_request(record: Record) -> bool:
+    return record.type == MessageRecorded.TYPE and record.data.get("leg") == "request"

@@ -1,0 +1,400 @@
+"""Import of exchanges as JSON lines: the recorded dispute of somebody who ran without a ledger.
+
+The same attribution, redaction and events as live, but `how` is `import`, the contract is
+`contract.reconstructed.v1`, and nothing is ever said to have been decided (docs/format.md section 4).
+A line that cannot be read is recorded as that: with what cannot be read nothing can be redacted, so its
+length and commitment stand for it. A line's request is appended before its answer is, and an answer
+whole: an import that was cut short goes on behind the last record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from a2a_ledger.capture.import_source import digest_of, lines_of, start_of
+from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, read_line
+from a2a_ledger.capture.peerview import PeerViews
+from a2a_ledger.capture.reconstruct import CardInForce, card_in_force, reconstructed
+from a2a_ledger.capture.recorder import (
+    Attribution,
+    Peer,
+    attribute,
+    card_ask_of,
+    card_event,
+    card_failure_event,
+    card_source,
+    failure_event,
+    message_event,
+    see,
+    stream_end_event,
+)
+from a2a_ledger.capture.redact import Secret
+from a2a_ledger.codec import Content, Withheld
+from a2a_ledger.errors import FormatError
+from a2a_ledger.events import MessageRecorded, TaskAdopted, TaskBound
+from a2a_ledger.wire import Leg, header, parse_push, parse_request, parse_response, parse_stream_event, split_stream
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from a2a_ledger.capture.recorder import Seen
+    from a2a_ledger.codec import Draft, Record
+    from a2a_ledger.events import Event, Ref
+    from a2a_ledger.ledger import ContractLedger
+
+    Blobs = Mapping[str, "Content | bytes"]
+
+_MAX_PENDING = 500
+_PEER_DIGITS = 32
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did."""
+
+    source: str
+    """SHA-256 of the file, hex."""
+    first_line: int = 1
+    """Where it began; more than 1 if it went on behind an earlier, unfinished import."""
+    lines: int = 0
+    exchanges: int = 0
+    cards: int = 0
+    pushes: int = 0
+    tasks: int = 0
+    """Tasks that were opened by a send."""
+    adopted: int = 0
+    events: int = 0
+    unreadable: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """Line and reason."""
+
+
+def import_jsonl(
+    ledger: ContractLedger,
+    path: str | os.PathLike[str],
+    *,
+    again: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImportReport:
+    """Import a file of exchanges, one JSON object a line.
+
+    Args:
+        ledger: where they go; the verifier runs over them as over everything else.
+        path: the file.
+        again: import a file that was imported before once more, from its first line.
+        progress: called after each line with the octets done and the octets in all.
+
+    Raises:
+        UsageError: the file cannot be read, or was imported before.
+        ReadOnlyError: the ledger cannot be written.
+        StoreError: it could not be recorded; what was reported is there, and the same call goes on.
+    """
+    source = digest_of(path)
+    start = start_of(ledger, source, path, again=again)
+    job = _Import(ledger, ImportReport(source.sha256, first_line=start.line))
+    done = 0
+    for number, raw in lines_of(path):
+        done += len(raw)
+        line = raw.strip(b" \t\r\n")
+        if line and number >= start.line:
+            job.take(number, line, start.request if number == start.line else None)
+        if progress is not None:
+            progress(done, source.octets)
+    job.flush()
+    return job.report
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request on its way into the log, and what its answer needs."""
+
+    line: ExchangeLine
+    leg: Leg
+    seen: Seen
+    peer: Peer
+    stream: str
+    private: bool
+    """No A2A call and not to an agent's url: its bodies may be anything, such as a token request."""
+    answers: Ref | None = None
+
+
+class _Import:
+    """One run over one file."""
+
+    def __init__(self, ledger: ContractLedger, report: ImportReport) -> None:
+        self.report = report
+        self._ledger = ledger
+        self._views = PeerViews(ledger.store)
+        self._pending: list[Draft] = []
+        self._binds = False  # what is pending ties ids to a task, which the next line must find
+        self._peers: dict[str, Peer] = {}  # of the tasks met in this run, by the peer's id of them: for pushes
+        self._number = 0
+        self._claimed: str | None = None
+
+    def take(self, number: int, raw: bytes, request: Record | None) -> None:
+        """Record one line; `request`: its first half is in the log already."""
+        self._number, self._claimed = number, None
+        self.report.lines += 1
+        kept = len(self._pending)
+        try:
+            line = read_line(raw)
+            self._claimed = line.at
+            self._line(line, request)
+        except FormatError as error:
+            del self._pending[kept:]
+            self._unreadable(raw, str(error))
+        if self._binds or len(self._pending) >= _MAX_PENDING:
+            self.flush()
+
+    def flush(self) -> Ref | None:
+        """Append what is pending; return where its last event came to lie."""
+        if not self._pending:
+            return None
+        appended = self._ledger.append(self._pending)
+        self._pending, self._binds = [], False
+        return appended[-1].ref
+
+    def _line(self, line: ExchangeLine, request: Record | None) -> None:
+        asked = line.request
+        if request is not None:
+            self._resume(line, request)
+        elif line.kind == "push":
+            self._push(line)
+        elif line.kind == "card" or (not line.kind and card_source(asked.method, asked.url)):
+            self._card(line)
+        else:
+            exchange = self._request(line)
+            self._answer(exchange)
+
+    # ---- exchanges
+
+    def _request(self, line: ExchangeLine) -> _Exchange:
+        asked = line.request
+        leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
+        found = attribute(self._ledger.store, leg)
+        card = self._in_force(found.peer, asked)
+        exchange = self._exchange(line, leg, found.peer, f"peer:{found.peer.id}", card)
+        drafts = self._opening(exchange, found, card)
+        event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method)
+        self._pending += [*drafts, self._draft(event, exchange.stream, blobs)]
+        exchange.answers = self.flush()
+        self.report.exchanges += 1
+        return exchange
+
+    def _resume(self, line: ExchangeLine, request: Record) -> None:
+        """Go on with an exchange whose request is recorded."""
+        asked = line.request
+        leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
+        peer = attribute(self._ledger.store, leg).peer
+        exchange = self._exchange(line, leg, peer, request.stream, self._in_force(peer, asked))
+        exchange.answers = request.ref
+        self.report.exchanges += 1
+        self._answer(exchange)
+
+    def _exchange(self, line: ExchangeLine, leg: Leg, peer: Peer, stream: str, card: CardInForce | None) -> _Exchange:
+        asked = line.request
+        seen = see(asked.headers, asked.body, url=asked.url, schemes=card.schemes if card else None)
+        private = leg.binding == "unknown" and card is None
+        if private:
+            seen = seen._replace(secrets=(*seen.secrets, *_query_values(asked.url)))
+        return _Exchange(line, leg, seen, peer, stream, private)
+
+    def _opening(self, exchange: _Exchange, found: Attribution, card: CardInForce | None) -> list[Draft]:
+        """Set the exchange's stream, and return what opens its task if it opens one."""
+        leg, peer = exchange.leg, exchange.peer
+        if found.task is not None:
+            exchange.stream = f"task:{found.task}"
+        if not found.opens:
+            return []
+        exchange.stream = f"task:{self._ledger.new_task()}"
+        if found.opens == "adopted":
+            self.report.adopted += 1
+            task_id = leg.task_id or ""
+            self._peers[task_id] = peer
+            adopted = TaskAdopted(peer=peer.id, peer_url=peer.url, task_id=task_id, context_id=leg.context_id)
+            return [self._draft(adopted, exchange.stream)]
+        self.report.tasks += 1
+        schemes = sorted({secret.scheme for secret in exchange.seen.secrets})
+        event, blobs = reconstructed(leg, peer=peer, found=card, profile=self._ledger.profile, schemes_offered=schemes)
+        return [self._draft(event, exchange.stream, blobs)]
+
+    def _answer(self, exchange: _Exchange) -> None:
+        answer, failure = exchange.line.response, exchange.line.failure
+        known = exchange.seen.secrets
+        if answer is not None and "text/event-stream" in (header(answer.headers, "content-type") or ""):
+            self._stream(exchange)
+        elif answer is not None:
+            leg = parse_response(exchange.leg, answer.status, answer.headers, answer.body)
+            event, blobs = self._message(exchange, leg, see(answer.headers, answer.body))
+            self._pending.append(self._draft(event, exchange.stream, blobs))
+            self._bind(exchange, [leg])
+        if failure is not None:
+            event, blobs = failure_event(
+                exchange.leg,
+                failure,
+                peer=exchange.peer.id,
+                at=self._ledger,
+                answers=exchange.answers,
+                known=known,
+                status=answer.status if answer else None,
+            )
+            self._pending.append(self._draft(event, exchange.stream, blobs))
+
+    def _stream(self, exchange: _Exchange) -> None:
+        answer, failure = exchange.line.response, exchange.line.failure
+        if answer is None:
+            return
+        events = split_stream(answer.body)
+        legs: list[Leg] = []
+        for sequence, one in enumerate(events):
+            leg = replace(parse_stream_event(exchange.leg, one.data), status=answer.status)
+            headers = answer.headers if sequence == 0 else ()
+            flags = () if one.complete else ("truncated",)
+            event, blobs = self._message(exchange, leg, see(headers, one.raw), sequence=sequence, flags=flags)
+            self._pending.append(self._draft(event, exchange.stream, blobs))
+            legs.append(leg)
+        cut_short = failure.kind if failure else "closed"
+        whole = failure is None and (not events or events[-1].complete)
+        event, blobs = stream_end_event(
+            exchange.leg,
+            peer=exchange.peer.id,
+            at=self._ledger,
+            answers=exchange.answers,
+            sequence=len(events),
+            how="complete" if whole else cut_short,
+            status=answer.status,
+            known=exchange.seen.secrets,
+        )
+        self._pending.append(self._draft(event, exchange.stream, blobs))
+        self._bind(exchange, legs)
+
+    def _bind(self, exchange: _Exchange, legs: Iterable[Leg]) -> None:
+        """Tie the ids that a peer gave to the task that a send opened.
+
+        An answer to a request that named a task binds nothing: another id there is for the rules to judge.
+        """
+        if exchange.leg.task_id is not None or not exchange.stream.startswith("task:") or exchange.answers is None:
+            return
+        for task_id, context_id in {leg.task_id: leg.context_id for leg in legs}.items():
+            if task_id is None or self._ledger.find_task(exchange.peer.id, task_id) is not None:
+                continue
+            self._peers[task_id] = exchange.peer
+            event = TaskBound(peer=exchange.peer.id, task_id=task_id, context_id=context_id, answers=exchange.answers)
+            self._pending.append(self._draft(event, exchange.stream))
+            self._binds = True
+
+    def _message(  # noqa: PLR0913 - see message_event
+        self,
+        exchange: _Exchange,
+        leg: Leg,
+        seen: Seen,
+        *,
+        http_method: str | None = None,
+        sequence: int | None = None,
+        flags: Sequence[str] = (),
+    ) -> tuple[MessageRecorded, dict[str, Content]]:
+        return message_event(
+            leg,
+            seen,
+            peer=exchange.peer.id,
+            at=self._ledger,
+            url=exchange.line.request.url,
+            http_method=http_method,
+            answers=exchange.answers,
+            known=exchange.seen.secrets if seen is not exchange.seen else (),
+            sequence=sequence,
+            flags=flags,
+            redactor=_withhold_all if exchange.private else None,
+        )
+
+    def _in_force(self, peer: Peer, asked: Asked) -> CardInForce | None:
+        caller = card_ask_of(asked.url, asked.headers).caller
+        return card_in_force(self._ledger.store, peer.id, asked.url, caller)
+
+    # ---- cards and pushes
+
+    def _card(self, line: ExchangeLine) -> None:
+        self.flush()
+        asked, answer = line.request, line.response
+        source = card_source(asked.method, asked.url) or "registry"
+        ask = card_ask_of(asked.url, asked.headers, source=source)
+        kept = self._views.of(ask.peer).newest(ask.source, ask.caller)
+        ask = replace(ask, purpose="application" if kept else "discovery")
+        if answer is not None:
+            event, blobs = card_event(
+                ask, status=answer.status, headers=answer.headers, body=answer.body, at=self._ledger, kept=kept
+            )
+        elif line.failure is not None:
+            event, blobs = card_failure_event(ask, failure=line.failure, at=self._ledger)
+        else:
+            raise FormatError("a card fetch has neither a response nor an error")
+        self._pending.append(self._draft(event, f"peer:{ask.peer}", blobs))
+        self.flush()
+        self.report.cards += 1
+
+    def _push(self, line: ExchangeLine) -> None:
+        asked = line.request
+        leg = replace(parse_push(asked.headers, asked.body), url=asked.url)
+        peer = self._sender(leg)
+        stream = f"peer:{self._nobody()}"
+        if peer is not None:
+            found = attribute(self._ledger.store, leg, peer=peer)
+            stream = f"task:{found.task}" if found.task else f"peer:{peer.id}"
+        exchange = _Exchange(
+            line, leg, see(asked.headers, asked.body), peer or Peer(self._nobody(), ""), stream, private=False
+        )
+        event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method)
+        self._pending.append(self._draft(event, stream, blobs))
+        self.report.pushes += 1
+
+    def _sender(self, push: Leg) -> Peer | None:
+        """Return the peer whose task a push speaks of: a push comes to our own url, which tells nothing."""
+        if push.task_id is None:
+            return None
+        if push.task_id in self._peers:
+            return self._peers[push.task_id]
+        ends = f":{push.task_id}"
+        tags = [tag for tag, _ in self._ledger.store.tagged_prefix("task:", 100_000) if tag.endswith(ends)]
+        peers = {tag.removesuffix(ends).removeprefix("task:") for tag in tags}
+        only = peers.pop() if len(peers) == 1 else ""
+        return Peer(only, self._views.of(only).url) if len(only) == _PEER_DIGITS else None
+
+    # ---- what cannot be read, and drafts
+
+    def _nobody(self) -> str:
+        """Return the id under which a file's lines stand that name no peer: the file's own digest, cut."""
+        return self.report.source[:_PEER_DIGITS]
+
+    def _unreadable(self, raw: bytes, reason: str) -> None:
+        self.report.unreadable.append((self._number, reason))
+        event = MessageRecorded(
+            peer=self._nobody(),
+            direction="in",
+            leg="error",
+            binding="unknown",
+            url="",
+            error_kind="other",
+            flags=["unreadable-line"],
+        )
+        blobs = {"body": Content((Withheld(raw),)), "error": Content.of(reason.encode("utf-8", "replace"))}
+        self._pending.append(self._draft(event, f"peer:{self._nobody()}", blobs))
+
+    def _draft(self, event: Event, stream: str, blobs: Blobs | None = None) -> Draft:
+        self.report.events += 1
+        imported = replace(event, claimed_at=self._claimed, source=self.report.source, line=self._number)
+        return self._ledger.draft(imported, stream=stream, blobs=blobs, how="import")
+
+
+def _withhold_all(_role: str, body: bytes) -> list[tuple[int, int]]:
+    return [(0, len(body))]
+
+
+def _query_values(url: str) -> list[Secret]:
+    try:
+        query = urlsplit(url).query
+    except ValueError:
+        return []
+    values = (pair.partition("=")[2] for pair in query.split("&"))
+    return [Secret("query", value.encode("utf-8", "replace")) for value in values if value]
