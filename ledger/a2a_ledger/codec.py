@@ -37,14 +37,14 @@ from a2a_ledger.commitments import (
 )
 from a2a_ledger.errors import FormatError
 from a2a_ledger.fields import data_of
-from a2a_ledger.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, read_record
+from a2a_ledger.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
 from a2a_ledger.tags import finding_tag, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from a2a_ledger.events import Event, Json, JsonObject
+    from a2a_ledger.events import Event, JsonObject
 
 __all__ = [
     "MAX_DEPTH",
@@ -62,6 +62,7 @@ __all__ = [
     "Parts",
     "Record",
     "SealedBlob",
+    "StoredParts",
     "Withheld",
     "blob_id",
     "canonical",
@@ -74,6 +75,7 @@ __all__ = [
     "pack_parts",
     "parse_canonical",
     "part_hash",
+    "read_parts",
     "read_record",
     "seal",
     "stream_commitment",
@@ -92,7 +94,9 @@ MAX_HEADERS = 16
 """Header blobs of one record at most."""
 
 _CONTAINER = 1
+_FIELDS = 3  # behind the version
 _PLACE = 128 + 66 + 20 + 100  # log, prev, ver and a stream commitment at their longest
+_ROLE = re.compile(r"[a-z0-9.-]{1,64}")
 _STREAM_NAME = re.compile(r"ledger|(?:task|peer|findings):[A-Za-z0-9:._-]{1,100}")
 
 
@@ -124,8 +128,7 @@ class SealedBlob(NamedTuple):
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A fact before it has a place in the log: made outside of any lock.
 
     Its salt is the identity of the append: handing the same draft in again is a retry, never a
@@ -210,8 +213,10 @@ def pack_container(salt: bytes, raw: bytes, blobs: Iterable[SealedBlob]) -> byte
     return _pack((_CONTAINER, salt, raw, {blob.id: blob.parts for blob in blobs}))
 
 
-def unpack_container(state: object) -> tuple[bytes, bytes, dict[bytes, tuple[Part, ...]]]:
+def unpack_container(state: object) -> tuple[bytes, bytes, StoredParts]:
     """Return salt, R and the stored parts by blob id from container version 1.
+
+    The parts are checked one by one when they are looked up.
 
     Raises:
         FormatError: These are not the octets of such a container.
@@ -222,12 +227,11 @@ def unpack_container(state: object) -> tuple[bytes, bytes, dict[bytes, tuple[Par
     version, *fields = cast("list[object]", container)
     if version != _CONTAINER:
         raise FormatError(f"expected container version {_CONTAINER}, found {version!a}; did a newer release write it?")
-    match fields:
-        case [bytes(salt), bytes(raw), dict()] if len(salt) == SECRET:
-            blobs = cast("dict[object, object]", fields[2])
-            return salt, raw, {_key(key): _parts(parts) for key, parts in blobs.items()}
-        case _:
-            raise FormatError("expected a container [1, salt, R, {blob id: parts}], found another shape")
+    if len(fields) == _FIELDS:
+        salt, raw, blobs = fields
+        if isinstance(salt, bytes) and len(salt) == SECRET and isinstance(raw, bytes) and isinstance(blobs, dict):
+            return salt, raw, StoredParts(cast("dict[object, object]", blobs))
+    raise FormatError("expected a container [1, salt, R, {blob id: parts}], found another shape")
 
 
 def pack_parts(parts: Iterable[Part]) -> bytes:
@@ -241,7 +245,7 @@ def unpack_parts(stored: object) -> tuple[Part, ...]:
     Raises:
         FormatError: These are not such octets.
     """
-    return _parts(_unpack(stored))
+    return read_parts(_unpack(stored))
 
 
 _pack = cast("Callable[[object], bytes]", msgpack.Packer(use_bin_type=True, autoreset=True).pack)
@@ -256,59 +260,46 @@ def _unpack(stored: object) -> object:
         raise FormatError(f"expected msgpack, found something else: {error}") from None
 
 
-def _key(key: object) -> bytes:
-    if not isinstance(key, bytes) or len(key) != SECRET:
-        raise FormatError("expected a blob id of 32 octets in the container, found something else")
-    return key
-
-
-def _parts(parts: object) -> tuple[Part, ...]:
-    if not isinstance(parts, list):
-        raise FormatError("expected a list of parts, found something else")
-    return tuple(map(_part, cast("list[object]", parts)))
-
-
-def _part(part: object) -> Part:
-    match part:
-        case [bytes(salt), bytes(content)] if len(salt) == SECRET:
-            return Kept(salt, content)
-        case [int(length), bytes(digest)] if length >= 0 and len(digest) == SECRET:
-            return Hole(length, digest)
-        case _:
-            raise FormatError("expected a part [salt, bytes] or [length, hash], found another shape")
-
-
 def _head(at: str, blobs: Mapping[str, SealedBlob], data: bytes, how: str) -> bytes:
     """Return R up to the opening quote of the value of `log`."""
-    refs: Json = {role: {"id": b.id.hex(), "kept": b.kept, "size": b.size} for role, b in blobs.items()}
-    return b'{"at":"%s","blobs":%s,"data":%s,"how":"%s","log":"' % (at.encode(), canonical(refs), data, how.encode())
+    refs = ",".join(
+        f'"{role}":{{"id":"{blob.id.hex()}","kept":"{blob.kept}","size":{blob.size}}}' for role, blob in blobs.items()
+    )
+    return b'{"at":"%s","blobs":{%s},"data":%s,"how":"%s","log":"' % (at.encode(), refs.encode(), data, how.encode())
 
 
 def _seal_blobs(
     blobs: Mapping[str, Content | bytes], entropy: Callable[[int], bytes]
 ) -> tuple[dict[str, SealedBlob], bytes]:
-    """Return the sealed blobs by role and the record's own salt, all salts from one read of entropy."""
-    contents = {role: Content.of(c) if isinstance(c, bytes) else c for role, c in blobs.items()}
-    if (headers := sum(role.startswith("header.") for role in contents)) > MAX_HEADERS:
-        raise FormatError(f"expected at most {MAX_HEADERS} kept headers, found {headers}")
-    wanted = SECRET * (1 + sum(len(content.parts) for content in contents.values()))
+    """Return the sealed blobs, sorted by role, and the record's own salt, all salts from one read of entropy."""
+    contents = {
+        role: content if isinstance(content, Content) else Content((content,)) for role, content in blobs.items()
+    }
+    wanted = SECRET * (1 + sum([len(content.parts) for content in contents.values()]))
     salts = entropy(wanted)
     if len(salts) != wanted:
         raise FormatError(f"expected {wanted} octets of entropy, found {len(salts)}")
     at = SECRET
+    headers = 0
     sealed: dict[str, SealedBlob] = {}
-    for role, content in contents.items():
-        if content.kept not in KEPT:
-            raise FormatError(f"expected kept to be one of {', '.join(sorted(KEPT))}, found {content.kept!a}")
-        if not content.parts:
-            raise FormatError(f"expected at least one part in blob {role}, found none; an empty blob is one empty part")
+    for role in sorted(contents):
+        content = contents[role]
+        if not _ROLE.fullmatch(role):
+            raise FormatError(f"expected a blob's role of lower-case letters, digits, dots and hyphens, found {role!a}")
+        headers += role.startswith("header.")
         end = at + SECRET * len(content.parts)
-        sealed[role] = _sealed(content, salts[at:end])
+        sealed[role] = _sealed(role, content, salts[at:end])
         at = end
+    if headers > MAX_HEADERS:
+        raise FormatError(f"expected at most {MAX_HEADERS} kept headers, found {headers}")
     return sealed, salts[:SECRET]
 
 
-def _sealed(content: Content, salts: bytes) -> SealedBlob:
+def _sealed(role: str, content: Content, salts: bytes) -> SealedBlob:
+    if content.kept not in KEPT:
+        raise FormatError(f"expected kept to be one of {', '.join(sorted(KEPT))}, found {content.kept!a}")
+    if not content.parts:
+        raise FormatError(f"expected at least one part in blob {role}, found none; an empty blob is one empty part")
     parts: list[Part] = []
     size = 0
     for index, item in enumerate(content.parts):

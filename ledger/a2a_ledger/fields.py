@@ -12,6 +12,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from a2a_ledger.errors import FormatError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _Check: TypeAlias = Callable[[object], bool]
 _Shape: TypeAlias = dict[str, tuple[bool, _Check]]
+_Reader: TypeAlias = "Callable[[Event], tuple[Json, ...]]"
 
 
 def data_of(event: Event) -> JsonObject:
@@ -30,16 +32,14 @@ def data_of(event: Event) -> JsonObject:
     Raises:
         FormatError: The event is not one of the closed table, or a required field is None.
     """
-    shape = _SHAPES.get(type(event))
-    if shape is None:
+    fields = _FIELDS.get(type(event))
+    if fields is None:
         raise FormatError(f"expected an event of the closed table, found {type(event).__name__}")
-    found: JsonObject = {}
-    for name, (optional, _) in shape.items():
-        value = cast("Json", getattr(event, name))
-        if value is not None:
-            found[name] = value
-        elif not optional:
-            raise FormatError(f"expected a value for the required field {name} of {event.TYPE}, found None")
+    names, required, read = fields
+    found: JsonObject = {name: value for name, value in zip(names, read(event), strict=True) if value is not None}
+    if not required <= found.keys():
+        missing = sorted(required - found.keys())
+        raise FormatError(f"expected a value for the required field {missing[0]} of {event.TYPE}, found None")
     return found
 
 
@@ -110,4 +110,10 @@ def _without_none(hint: object) -> object:
     return hint
 
 
+def _fields(shape: _Shape) -> tuple[tuple[str, ...], frozenset[str], _Reader]:
+    required = frozenset(name for name, (optional, _) in shape.items() if not optional)
+    return tuple(shape), required, cast("_Reader", attrgetter(*shape))
+
+
 _SHAPES: dict[type[Event], _Shape] = {cls: _shape(cls) for cls in EVENT_TYPES.values()}
+_FIELDS = {cls: _fields(shape) for cls, shape in _SHAPES.items()}

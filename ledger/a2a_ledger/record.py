@@ -6,13 +6,12 @@ that a reader who does not know an event's type still checks all of it (docs/for
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict, cast
 
-from a2a_ledger.canonical import MAX_SAFE, parse_canonical
-from a2a_ledger.commitments import Hole, Part, commitment
+from a2a_ledger.canonical import MAX_SAFE, parse_canonical, parse_trusted
+from a2a_ledger.commitments import SECRET, Hole, Kept, Part, commitment
 from a2a_ledger.errors import FormatError
 from a2a_ledger.fields import event_of
 
@@ -31,8 +30,8 @@ _MAX_HOLE = 1024 * 1024  # a hole is filled up to this: a hostile length must no
 _AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ORIGIN = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
-_MEMBERS = frozenset({"at", "blobs", "data", "how", "log", "prev", "stream", "type", "v", "ver"})
 _BLOB_MEMBERS = frozenset({"id", "kept", "size"})
+_PAIR = 2
 
 
 class BlobRef(NamedTuple):
@@ -51,6 +50,43 @@ class _Blob(TypedDict):
     size: int
 
 
+class _Members(TypedDict):
+    """The ten members of R."""
+
+    at: str
+    blobs: dict[str, _Blob]
+    data: JsonObject
+    how: str
+    log: str
+    prev: str | None
+    stream: str
+    type: str
+    v: int
+    ver: int
+
+
+class StoredParts(Mapping[bytes, "tuple[Part, ...]"]):
+    """The parts in one container by blob id, checked when they are looked up."""
+
+    __slots__ = ("_stored",)
+
+    def __init__(self, stored: Mapping[object, object]) -> None:
+        self._stored = stored
+
+    def __getitem__(self, blob: bytes) -> tuple[Part, ...]:
+        return read_parts(self._stored[blob])
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield blob ids; a key that cannot be one is a FormatError."""
+        for key in self._stored:
+            if not isinstance(key, bytes) or len(key) != SECRET:
+                raise FormatError(f"expected a blob id of {SECRET} octets in the container, found something else")
+            yield key
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
 class Parts(Mapping[str, "tuple[Part, ...]"]):
     """The stored parts of a record's blobs, by id in hex; a large blob is fetched when it is asked for."""
 
@@ -62,9 +98,9 @@ class Parts(Mapping[str, "tuple[Part, ...]"]):
 
     def __getitem__(self, blob: str) -> tuple[Part, ...]:
         key = bytes.fromhex(blob)
-        found = self._inline.get(key)
-        if found is None and self._fetch is not None:
-            found = self._fetch(key)
+        if key in self._inline:
+            return self._inline[key]
+        found = None if self._fetch is None else self._fetch(key)
         if found is None:
             raise KeyError(blob)
         return found
@@ -75,6 +111,17 @@ class Parts(Mapping[str, "tuple[Part, ...]"]):
 
     def __len__(self) -> int:
         return len(self._inline)
+
+
+def read_parts(stored: object) -> tuple[Part, ...]:
+    """Read the stored form of a blob's parts: `[[salt, bytes] | [length, hash], …]`.
+
+    Raises:
+        FormatError: It has another shape.
+    """
+    if not isinstance(stored, list):
+        raise FormatError("expected a list of parts, found something else")
+    return tuple(map(_part, cast("list[object]", stored)))
 
 
 class Record(NamedTuple):
@@ -163,37 +210,43 @@ def read_record(  # noqa: PLR0913 - the sides of a stored row
     """
     if len(raw) > MAX_RECORD:
         raise FormatError(f"expected a record of at most {MAX_RECORD} octets, found {len(raw)}")
-    try:
-        value = cast("Json", json.loads(raw)) if trusted else parse_canonical(raw)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"expected a record in JSON, found something else: {error}") from None
+    value = parse_trusted(raw) if trusted else parse_canonical(raw)
     if not isinstance(value, dict):
         raise FormatError(f"expected a record to be a JSON object, found {type(value).__name__}")
     if not trusted:
         _check_members(value)
+    members = cast("_Members", value)
     try:
         return Record(
             n,
             commitment(salt, raw).hex(),
             t,
-            cast("str", value["log"]),
-            cast("str", value["stream"]),
-            cast("int", value["ver"]),
-            cast("str", value["type"]),
-            cast("str", value["at"]),
-            cast("str", value["how"]),
-            cast("str | None", value["prev"]),
-            cast("JsonObject", value["data"]),
-            {
-                role: BlobRef(b["id"], b["kept"], b["size"])
-                for role, b in cast("dict[str, _Blob]", value["blobs"]).items()
-            },
+            members["log"],
+            members["stream"],
+            members["ver"],
+            members["type"],
+            members["at"],
+            members["how"],
+            members["prev"],
+            members["data"],
+            {role: BlobRef(b["id"], b["kept"], b["size"]) for role, b in members["blobs"].items()},
             salt,
             raw,
             {} if parts is None else parts,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"expected a record of ten members, found another shape: {error!r}") from None
+
+
+def _part(part: object) -> Part:
+    if isinstance(part, list) and len(pair := cast("list[object]", part)) == _PAIR:
+        first, second = pair
+        if isinstance(second, bytes):
+            if isinstance(first, bytes) and len(first) == SECRET:
+                return Kept(first, second)
+            if type(first) is int and 0 <= first <= MAX_SAFE and len(second) == SECRET:
+                return Hole(first, second)
+    raise FormatError("expected a part [salt, bytes] or [length, hash], found another shape")
 
 
 def _filled(part: Part) -> bytes:
@@ -206,25 +259,14 @@ def _filled(part: Part) -> bytes:
 
 def _check_members(value: JsonObject) -> None:
     """Check that exactly the ten members of R are there, each of its kind."""
-    if value.keys() != _MEMBERS:
-        raise FormatError(f"expected exactly the members {sorted(_MEMBERS)}, found {sorted(value)}")
-    ver, prev = value["ver"], value["prev"]
-    checks = {
-        "at": _matches(_AT, value["at"]),
-        "blobs": _are_blobs(value["blobs"]),
-        "data": isinstance(value["data"], dict),
-        "how": value["how"] in HOWS,
-        "log": _matches(_ORIGIN, value["log"]),
-        "stream": isinstance(value["stream"], str) and value["stream"] != "",
-        "type": isinstance(value["type"], str) and value["type"] != "",
-        "v": type(value["v"]) is int and value["v"] == 1,
-        "ver": type(ver) is int and 0 <= ver <= MAX_SAFE,
-        "prev": prev is None if ver == 0 else _matches(_DIGEST, prev),
-    }
-    wrong = [name for name, fits in checks.items() if not fits]
-    if wrong:
-        found = ascii(value[wrong[0]])[:120]
-        raise FormatError(f"the record's member {wrong[0]} is not as docs/format.md section 3 has it: {found}")
+    if value.keys() != _KINDS.keys():
+        raise FormatError(f"expected exactly the members {sorted(_KINDS)}, found {sorted(value)}")
+    for name, fits in _KINDS.items():
+        if not fits(value[name]):
+            found = ascii(value[name])[:120]
+            raise FormatError(f"the record's member {name} is not as docs/format.md section 3 has it: {found}")
+    if (value["ver"] == 0) != (value["prev"] is None):
+        raise FormatError("expected prev to be null in version 0 and only there")
 
 
 def _are_blobs(blobs: Json) -> bool:
@@ -235,12 +277,31 @@ def _is_blob(blob: Json) -> bool:
     return (
         isinstance(blob, dict)
         and blob.keys() == _BLOB_MEMBERS
-        and _matches(_DIGEST, blob["id"])
+        and _is_digest(blob["id"])
+        and isinstance(blob["kept"], str)
         and blob["kept"] in KEPT
-        and type(blob["size"]) is int
-        and 0 <= blob["size"] <= MAX_SAFE
+        and _is_count(blob["size"])
     )
 
 
-def _matches(pattern: re.Pattern[str], value: Json) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+def _is_count(value: Json) -> bool:
+    return type(value) is int and value >= 0  # the upper end is that of every integer of the profile
+
+
+def _is_digest(value: Json) -> bool:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+_KINDS: dict[str, Callable[[Json], bool]] = {
+    "at": lambda value: isinstance(value, str) and _AT.fullmatch(value) is not None,
+    "blobs": _are_blobs,
+    "data": lambda value: isinstance(value, dict),
+    "how": lambda value: isinstance(value, str) and value in HOWS,
+    "log": lambda value: isinstance(value, str) and _ORIGIN.fullmatch(value) is not None,
+    "prev": lambda value: value is None or _is_digest(value),
+    "stream": lambda value: isinstance(value, str) and value != "",
+    "type": lambda value: isinstance(value, str) and value != "",
+    "v": lambda value: type(value) is int and value == 1,
+    "ver": _is_count,
+}
+"""The members of R and how each must be."""

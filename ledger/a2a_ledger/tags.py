@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.events import Json, JsonObject
 
+_PLAIN = frozenset({str, int})
 _SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 _LEDGER_WIDE = frozenset({"checkpoint.anchored.v1", "key.added.v1", "key.retired.v1", "key.revoked.v1"})
 _HTTP_OK = 200
@@ -64,7 +65,7 @@ def finding_tag(rule: str, rule_set: str, profile_hash: str, trigger_c: str, sub
 def _joined(kind: str, data: JsonObject, *names: str) -> Iterator[str]:
     """Yield `kind:value:value` when every named member is a string or an integer."""
     values = [data.get(name) for name in names]
-    if all(isinstance(value, (str, int)) and not isinstance(value, bool) for value in values):
+    if _PLAIN.issuperset(map(type, values)):
         yield ":".join([kind, *map(str, values)])
 
 

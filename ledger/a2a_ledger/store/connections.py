@@ -23,7 +23,7 @@ from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.store.faults import as_ledger_error, is_busy, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
 BUSY_TIMEOUT = 30.0
 """Seconds that a writer waits for the lock before it gives up."""
@@ -89,7 +89,7 @@ class Connections:
         self._renew()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Generator[sqlite3.Connection]:
         """Open a write transaction, commit at the end, roll back on any error.
 
         Raises:
@@ -116,7 +116,7 @@ class Connections:
                 self._owner = 0
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Generator[sqlite3.Connection]:
         """Lend a connection for reading; each statement sees one state of the database."""
         if self.in_memory:
             with self._write_lock, translated(self.name):

@@ -9,9 +9,33 @@ from typing import TYPE_CHECKING
 from a2a_ledger.errors import BusyError, ConflictError, LedgerError, ReadOnlyError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _PRIMARY = 0xFF  # the low octet of an extended result code
+
+
+_BUSY = (
+    BusyError,
+    "expected {place} to be free within the time-out, found it locked by another connection",
+    "see which process holds it (fuser, lsof), then try again: nothing was written",
+)
+_DENIED = (ReadOnlyError, "expected to be allowed to write to {place}, found it read-only: {error}", "")
+_DAMAGED = (
+    StoreError,
+    "expected an SQLite database in {place}, found damage or another kind of file: {error}",
+    "keep the file as it is; restore a backup beside it and run `a2a-ledger audit`",
+)
+_MEANINGS: dict[int, tuple[type[LedgerError], str, str]] = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_READONLY: _DENIED,
+    sqlite3.SQLITE_PERM: _DENIED,
+    sqlite3.SQLITE_CANTOPEN: (StoreError, "expected to be able to open {place}, found that it cannot be opened", ""),
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_CONSTRAINT: (ConflictError, "somebody else recorded this first in {place}: {error}", ""),
+    sqlite3.SQLITE_FULL: (StoreError, "expected room on the disk for {place}, found it full; nothing was written", ""),
+}
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -21,31 +45,12 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def as_ledger_error(error: sqlite3.Error, place: str) -> LedgerError:
     """Return the error of this package that says what SQLite met at `place`."""
-    match _code(error):
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return BusyError(
-                f"expected {place} to be free within the time-out, found it locked by another connection",
-                hint="see which process holds it (fuser, lsof), then try again: nothing was written",
-            )
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-            return ReadOnlyError(f"expected to be allowed to write to {place}, found it read-only: {error}")
-        case sqlite3.SQLITE_CANTOPEN:
-            return StoreError(f"expected to be able to open {place}, found that it cannot be opened: {error}")
-        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-            return StoreError(
-                f"expected an SQLite database in {place}, found damage or another kind of file: {error}",
-                hint="keep the file as it is; restore a backup beside it and run `a2a-ledger audit`",
-            )
-        case sqlite3.SQLITE_CONSTRAINT:
-            return ConflictError(f"somebody else recorded this position or version first in {place}: {error}")
-        case sqlite3.SQLITE_FULL:
-            return StoreError(f"expected room on the disk for {place}, found it full; nothing was written")
-        case _:
-            return StoreError(f"SQLite could not do its work on {place}: {error}")
+    kind, text, hint = _MEANINGS.get(_code(error), (StoreError, "SQLite could not do its work on {place}: {error}", ""))
+    return kind(text.format(place=place, error=error), hint=hint)
 
 
 @contextmanager
-def translated(place: str) -> Iterator[None]:
+def translated(place: str) -> Generator[None]:
     """Turn whatever SQLite raises inside into an error of this package."""
     try:
         yield

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 Item: TypeAlias = Draft | StoredEvent
 
+_EventRow = tuple[int, str, int, str, bytes, bytes, bytes]  # the columns of ledger_events
+_FullTile = tuple[int, list[bytes]]  # the first leaf of a tile that became full, and its hashes
+
 _REMEMBERED = 4096  # appends by which a retry is recognised
 _TIPS = 65536  # streams whose newest version is kept in memory
 _OPAQUE_TAG = b""  # rows of insert_events belong to no keyed stream
@@ -77,11 +80,11 @@ class Placement:
 
     start: int
     tail: list[bytes]  # leaf hashes since the last full tile
-    events: list[tuple[int, str, int, str, bytes, bytes, bytes]] = field(default_factory=list)
-    blobs: list[tuple[bytes, bytes]] = field(default_factory=list)
-    tags: list[tuple[str, int]] = field(default_factory=list)
-    full: list[tuple[int, list[bytes]]] = field(default_factory=list)  # start and hashes of tiles that became full
-    tips: dict[str, _Tip] = field(default_factory=dict)
+    events: list[_EventRow] = field(default_factory=list[_EventRow])
+    blobs: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+    tags: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    full: list[_FullTile] = field(default_factory=list[_FullTile])
+    tips: dict[str, _Tip] = field(default_factory=dict[str, _Tip])
 
     @property
     def size(self) -> int:
@@ -194,7 +197,7 @@ class Head:
             else:
                 inline.append(blob)
         state = pack_container(draft.salt, raw, inline)
-        n = self._put(to, stream, ver, draft.type, c, stream_tag(key, ver), state)
+        n = self._put(to, (stream, ver, draft.type, c, stream_tag(key, ver), state))
         to.tags += [(tag, n) for tag in draft.tags]
         return Appended(n, stream, ver, c.hex())
 
@@ -203,12 +206,14 @@ class Head:
         originator = event.originator_id
         stream = originator.hex if isinstance(originator, UUID) else originator
         c = commitment(b"", event.state)
-        n = self._put(to, stream, event.originator_version, event.topic, c, _OPAQUE_TAG, event.state)
+        n = self._put(to, (stream, event.originator_version, event.topic, c, _OPAQUE_TAG, event.state))
         return Appended(n, stream, event.originator_version, c.hex())
 
-    def _put(self, to: Placement, stream: str, ver: int, topic: str, c: bytes, t: bytes, state: bytes) -> int:  # noqa: PLR0913 - the columns of a row
+    def _put(self, to: Placement, row: tuple[str, int, str, bytes, bytes, bytes]) -> int:
+        """Add a row of the events table, its index apart, and its leaf; return its log index."""
+        stream, ver, _, c, t, _ = row
         n = to.size
-        to.events.append((n + 1, stream, ver, topic, c, t, state))
+        to.events.append((n + 1, *row))
         to.tips[stream] = _Tip(ver, c.hex())
         to.tail.append(leaf_hash(self.origin, n, c, t))
         if len(to.tail) == WIDTH:

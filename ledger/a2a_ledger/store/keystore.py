@@ -38,8 +38,10 @@ APPLICATION_ID = 0x41324B53
 TABLES = (
     "CREATE TABLE stream_keys (id TEXT PRIMARY KEY NOT NULL, key BLOB NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE streams (stream TEXT PRIMARY KEY NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE redaction_keys (peer TEXT PRIMARY KEY NOT NULL, k TEXT NOT NULL, key BLOB NOT NULL,"
-    " digest BLOB NOT NULL) WITHOUT ROWID",
+    (
+        "CREATE TABLE redaction_keys (peer TEXT PRIMARY KEY NOT NULL, k TEXT NOT NULL, key BLOB NOT NULL,"
+        " digest BLOB NOT NULL) WITHOUT ROWID"
+    ),
     "CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
 )
 
@@ -78,7 +80,8 @@ class KeyStore:
         if path is not None and not path.exists():
             if not create:
                 raise MissingKeysError(
-                    f"expected the key store {path}, found none: a ledger without its keys cannot be written or disclosed",
+                    f"expected the key store {path}, found none: "
+                    "a ledger without its keys cannot be written or disclosed",
                     hint="restore keys.db beside the database from the same backup",
                 )
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -101,6 +104,11 @@ class KeyStore:
             made = task_id(key)
             self._known[_TASK + made] = key
             return made
+
+    @property
+    def has_spare(self) -> bool:
+        """Tell whether `new_task` answers at once, without making keys first."""
+        return bool(self._spare)
 
     def refill(self) -> None:
         """Make the next batch of task keys; one commit."""

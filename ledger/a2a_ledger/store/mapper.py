@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from eventsourcing.persistence import Mapper, MapperDeserialisationError, Notification, StoredEvent
 
-from a2a_ledger.codec import Parts, Record, pack_container, read_record, unpack_container
-from a2a_ledger.codec import SealedBlob as _SealedBlob
+from a2a_ledger.codec import Parts, Record, SealedBlob, pack_container, read_record, unpack_container
 from a2a_ledger.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -28,11 +27,11 @@ class LedgerMapper(Mapper[str]):
         Raises:
             UsageError: It is not a record; a class of another package has no stable name.
         """
-        if not isinstance(domain_event, Record):
+        record = cast("object", domain_event)  # a record has no originator_id, which the library's protocol asks for
+        if not isinstance(record, Record):
             raise UsageError(f"expected a record of the ledger, found {type(domain_event).__name__}")
-        record: Record = domain_event
         blobs = [
-            _SealedBlob(bytes.fromhex(blob.id), blob.kept, blob.size, record.parts[blob.id])
+            SealedBlob(bytes.fromhex(blob.id), blob.kept, blob.size, record.parts[blob.id])
             for blob in record.blobs.values()
             if blob.id in record.parts
         ]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store import schema
 from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
+from a2a_ledger.store.datastore import LedgerDatastore
 from a2a_ledger.store.keystore import KeyStore
-from a2a_ledger.store.sqlite import NO_ORIGIN, LedgerDatastore, LedgerRecorder
+from a2a_ledger.store.sqlite import NO_ORIGIN, LedgerRecorder
 from a2a_ledger.store.store import Store
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from a2a_ledger.store.connections import Connections
 from a2a_ledger.store.faults import translated
 from a2a_ledger.store.schema import BLOBS, CHECKPOINTS, EVENTS, TAGS, TILES, TRACKING
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
+
+    from a2a_ledger.store.connections import Connections
 
 Row: TypeAlias = tuple[object, ...]
 
@@ -94,7 +95,7 @@ class RawTables:
 
 
 @contextmanager
-def raw_tables(connections: Connections, tables: dict[str, str]) -> Iterator[RawTables]:
+def raw_tables(connections: Connections, tables: dict[str, str]) -> Generator[RawTables]:
     """Open the raw rows of a database (`LEDGER_TABLES` or `KEY_TABLES`) as of now."""
     with connections.reading() as connection:
         usual = connection.text_factory

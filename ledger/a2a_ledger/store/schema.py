@@ -39,14 +39,16 @@ TRACKING_TABLE = (
     "CREATE TABLE IF NOT EXISTS ledger_tracking (application_name TEXT PRIMARY KEY,"
     " notification_id INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID"
 )
-OTHER_TABLES = (
+TILES_TABLE = (
     "CREATE TABLE IF NOT EXISTS ledger_tiles (level INTEGER NOT NULL, idx INTEGER NOT NULL, hashes BLOB NOT NULL,"
-    " PRIMARY KEY (level, idx)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS ledger_blobs (id BLOB PRIMARY KEY NOT NULL, parts BLOB NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS ledger_tags (tag TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (tag, n)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS ledger_checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL)",
+    " PRIMARY KEY (level, idx)) WITHOUT ROWID"
 )
-ALL_TABLES = (EVENTS_TABLE, TRACKING_TABLE, *OTHER_TABLES)
+BLOBS_TABLE = "CREATE TABLE IF NOT EXISTS ledger_blobs (id BLOB PRIMARY KEY NOT NULL, parts BLOB NOT NULL)"
+TAGS_TABLE = (
+    "CREATE TABLE IF NOT EXISTS ledger_tags (tag TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (tag, n)) WITHOUT ROWID"
+)
+CHECKPOINTS_TABLE = "CREATE TABLE IF NOT EXISTS ledger_checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL)"
+ALL_TABLES = (EVENTS_TABLE, TRACKING_TABLE, TILES_TABLE, BLOBS_TABLE, TAGS_TABLE, CHECKPOINTS_TABLE)
 
 
 def row_digest(table: str, *values: str | int | bytes) -> bytes:
@@ -81,7 +83,8 @@ def check_header(connection: sqlite3.Connection, place: str) -> None:
     application, version = _header(connection)
     if application != APPLICATION_ID:
         raise StoreError(
-            f"expected a ledger (application id {APPLICATION_ID:#x}) in {place}, found another database ({application:#x})",
+            f"expected a ledger (application id {APPLICATION_ID:#x}) in {place}, "
+            f"found another database ({application:#x})",
             hint="name the directory of a ledger, or make one with `a2a-ledger init`",
         )
     if version != FORMAT_VERSION:

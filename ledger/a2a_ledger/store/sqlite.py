@@ -6,9 +6,7 @@ One class plays every role, so that violations land in the log that they judge. 
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from eventsourcing.persistence import (
     AggregateRecorder,
@@ -20,9 +18,8 @@ from eventsourcing.persistence import (
     Tracking,
 )
 from eventsourcing.sqlite import (
-    SQLiteConnection,
-    SQLiteCursor,
-    SQLiteDatastore,
+    SQLiteAggregateRecorder,
+    SQLiteApplicationRecorder,
     SQLiteFactory,
     SQLiteProcessRecorder,
     SQLiteTrackingRecorder,
@@ -31,6 +28,7 @@ from eventsourcing.sqlite import (
 from a2a_ledger.errors import ConflictError, MissingKeysError, UsageError
 from a2a_ledger.store import schema
 from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
+from a2a_ledger.store.datastore import LedgerDatastore
 from a2a_ledger.store.faults import translated
 from a2a_ledger.store.group import Call, GroupCommit
 from a2a_ledger.store.head import Appended, Head, Placement
@@ -38,7 +36,8 @@ from a2a_ledger.store.mapper import LedgerMapper
 from a2a_ledger.store.subscription import PollingSubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import sqlite3
+    from collections.abc import Sequence
 
     from eventsourcing.domain import TAggregateID
     from eventsourcing.persistence import Transcoder
@@ -48,38 +47,6 @@ if TYPE_CHECKING:
 
 NO_ORIGIN = "localhost/00000000"
 """The origin of a log that only the library's own interface writes to."""
-
-
-class LedgerDatastore(SQLiteDatastore):
-    """The library's datastore over our connections, so that both see one set of locks."""
-
-    def __init__(self, connections: Connections, *, text_ids: bool) -> None:
-        super().__init__(connections.name, originator_id_type="text" if text_ids else "uuid")
-        self.connections = connections
-
-    @contextmanager
-    def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
-        """Lend a cursor: in a write transaction, or for reading."""
-        source = self.connections.writing() if commit else self.connections.reading()
-        with source as connection:
-            cursor = connection.cursor()
-            cursor.row_factory = cast("Any", sqlite3.Row)  # the library's queries name columns; typeshed wants a tuple
-            lent = SQLiteCursor(cursor)
-            with lent:
-                yield lent
-
-    @contextmanager
-    def get_connection(self, *, commit: bool) -> Iterator[SQLiteConnection]:
-        """Refuse: every access goes through `transaction`."""
-        raise NotImplementedError(f"LedgerDatastore lends cursors, not connections (commit={commit})")
-        yield  # pragma: no cover - makes this a generator
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.connections.close()
-
-    def __del__(self) -> None:
-        """Do nothing: the owner of the connections closes them."""
 
 
 class NoKeys:
@@ -241,10 +208,10 @@ class LedgerFactory(SQLiteFactory):
 
     LEDGER_ORIGIN = "LEDGER_ORIGIN"
 
-    aggregate_recorder_class = LedgerRecorder
-    application_recorder_class = LedgerRecorder
-    tracking_recorder_class = LedgerRecorder
-    process_recorder_class = LedgerRecorder
+    aggregate_recorder_class: type[SQLiteAggregateRecorder] = LedgerRecorder
+    application_recorder_class: type[SQLiteApplicationRecorder] = LedgerRecorder
+    tracking_recorder_class: type[SQLiteTrackingRecorder] = LedgerRecorder
+    process_recorder_class: type[SQLiteProcessRecorder] = LedgerRecorder
 
     def __init__(self, env: Environment | EnvType | None) -> None:
         super().__init__(env)
@@ -252,7 +219,9 @@ class LedgerFactory(SQLiteFactory):
         self.connections = Connections(
             self.datastore.pool.db_name, busy_timeout=BUSY_TIMEOUT if timeout is None else float(timeout)
         )
-        self.datastore = LedgerDatastore(self.connections, text_ids=self.datastore.originator_id_type.lower() == "text")
+        self.datastore = self._datastore = LedgerDatastore(
+            self.connections, text_ids=self.datastore.originator_id_type.lower() == "text"
+        )
         self._made: list[LedgerRecorder] = []
 
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
@@ -294,8 +263,7 @@ class LedgerFactory(SQLiteFactory):
         super().close()
 
     def _make(self, recorder_class: type[LedgerRecorder]) -> LedgerRecorder:
-        datastore = cast("LedgerDatastore", self.datastore)
-        recorder = recorder_class(datastore, origin=self.env.get(self.LEDGER_ORIGIN) or NO_ORIGIN)
+        recorder = recorder_class(self._datastore, origin=self.env.get(self.LEDGER_ORIGIN) or NO_ORIGIN)
         if self.env_create_table():
             recorder.create_table()
         self._made.append(recorder)

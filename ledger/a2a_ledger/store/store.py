@@ -19,7 +19,7 @@ from a2a_ledger.store.tiles import TileReader
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from eventsourcing.persistence import Tracking
@@ -95,7 +95,7 @@ class Store:
             connection.execute("INSERT OR REPLACE INTO ledger_checkpoints VALUES (?, ?)", (size, note))
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Generator[sqlite3.Connection]:
         """Open a write transaction for views; it commits at the end, or rolls back on an error."""
         self._must_write()
         with self._connections.writing() as connection:
@@ -207,7 +207,7 @@ class Store:
             return merkle.consistency_path(old, held, tiles.node)
 
     @contextmanager
-    def _tree(self, size: int | None) -> Iterator[tuple[TileReader, int]]:
+    def _tree(self, size: int | None) -> Generator[tuple[TileReader, int]]:
         held = self.size()
         if size is not None and not 0 <= size <= held:
             raise StoreError(f"expected a tree size from 0 to {held}, found {size}")

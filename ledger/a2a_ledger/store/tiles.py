@@ -55,7 +55,9 @@ def write_tiles(connection: sqlite3.Connection, start: int, full: Sequence[bytes
             return
         hashes = _row(connection, level, place)
         if hashes is None or len(hashes) != WIDTH * _HASH:
-            raise StoreError(f"expected a full tile {place} at level {level}, found it damaged; run `a2a-ledger audit`")
+            raise StoreError(
+                f"expected a full tile {place} at level {level}, found it damaged", hint="run `a2a-ledger audit`"
+            )
         level, index, node = level + 1, place, merkle.root_of(_cut(hashes))
 
 
@@ -90,7 +92,8 @@ class TileReader:
             return heights[height][index % per_tile]
         except IndexError:
             raise StoreError(
-                f"expected node {index} at level {level} in tile {place}, found the tile too short; run `a2a-ledger audit`"
+                f"expected node {index} at level {level} in tile {place}, found the tile too short",
+                hint="run `a2a-ledger audit`",
             ) from None
 
     def _lowest(self, level: int, place: int) -> list[bytes]:
@@ -98,7 +101,7 @@ class TileReader:
         if hashes is not None:
             return _cut(hashes)
         if level:
-            raise StoreError(f"expected tile {place} at level {level}, found none; run `a2a-ledger audit`")
+            raise StoreError(f"expected tile {place} at level {level}, found none", hint="run `a2a-ledger audit`")
         start = place * WIDTH
         rows = self._connection.execute(
             "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
