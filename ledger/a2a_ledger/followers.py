@@ -124,7 +124,7 @@ class FollowerThread:
             for follower in followers:
                 try:
                     busy = follower.catch_up(PAGE) > 0 or busy
-                except Exception:
+                except Exception:  # noqa: BLE001 - one follower never stops the others, and never the capture
                     _log.exception("follower %s failed; it is tried again", follower.name)
 
     def _try_lock(self) -> int | None:

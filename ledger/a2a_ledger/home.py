@@ -20,13 +20,13 @@ import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.errors import MissingKeysError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
+    from pathlib import Path
 
 CONFIG = """\
 # Settings of this ledger; every line is optional and shows its default.
@@ -110,13 +110,13 @@ class LedgerHome:
             )
         if not has_database:
             raise UsageError(
-                f"{self.root}: expected a ledger or an empty directory, found {sorted(names)[0]!r} and no ledger.db"
+                f"{self.root}: expected a ledger or an empty directory, found {min(names)!r} and no ledger.db"
             )
         return False
 
 
 @contextmanager
-def staged(home: LedgerHome) -> Iterator[tuple[LedgerHome, Callable[[], None]]]:
+def staged(home: LedgerHome) -> Generator[tuple[LedgerHome, Callable[[], None]]]:
     """Give a hidden sibling directory to build a ledger in, and the call that puts it in place.
 
     Raises:
@@ -129,7 +129,7 @@ def staged(home: LedgerHome) -> Iterator[tuple[LedgerHome, Callable[[], None]]]:
         stage.mkdir(mode=0o700)
     except OSError as e:
         raise StoreError(
-            f"{home.root}: a ledger cannot be made here ({e.strerror or e}); choose a directory that this user may write"
+            f"{home.root}: a ledger cannot be made here ({e.strerror or e}); choose a place that this user may write to"
         ) from e
     try:
         yield LedgerHome(stage), lambda: _put_in_place(stage, home.root)

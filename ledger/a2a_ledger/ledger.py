@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
@@ -31,7 +31,7 @@ from a2a_ledger.store import Appended, Store, open_store
 from a2a_ledger.store.mark import HighWaterMark
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 
     from eventsourcing.persistence import Tracking
 
@@ -138,7 +138,9 @@ class ContractLedger:
         if str(location).startswith(("postgresql://", "postgres://")):
             raise UsageError("a ledger on PostgreSQL is not part of this release; name a directory")
         if str(location) == ":memory:":
-            return cls._in_memory(origin or "memory", follow, clock, entropy, Settings().with_overrides(settings))
+            return cls._in_memory(
+                origin or "memory", clock, entropy, Settings().with_overrides(settings), follow=follow
+            )
         home = LedgerHome(Path(location).absolute())
         if home.is_new():
             if read_only or not create:
@@ -163,7 +165,13 @@ class ContractLedger:
 
     @classmethod
     def _in_memory(
-        cls, prefix: str, follow: bool, clock: Clock, entropy: Entropy, settings: Settings  # noqa: FBT001 - passed through
+        cls,
+        prefix: str,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+        *,
+        follow: bool,
     ) -> ContractLedger:
         origin = new_origin(prefix, entropy)
         store = open_store(None, origin=origin, create=True, entropy=entropy)
@@ -208,7 +216,7 @@ class ContractLedger:
                 self._heads.stop()
             self.store.close()
 
-    def __enter__(self) -> ContractLedger:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -281,7 +289,7 @@ class ContractLedger:
         return found[0].stream.removeprefix("task:") if found else None
 
     @contextmanager
-    def task(self, task: str | None = None) -> Iterator[str]:
+    def task(self, task: str | None = None) -> Generator[str]:
         """Make the exchanges of this context belong to one task; without an id a new one is opened."""
         chosen = task or self.new_task()
         token = current_task.set(chosen)
@@ -372,9 +380,7 @@ def _opening(ledger: ContractLedger, signers: Mapping[str, Signer]) -> list[Draf
         keys=[signer.vkey for signer in signers.values()],
     )
     added = [
-        KeyAdded(
-            key_id=signer.key_id, public_key=signer.verifier.public_key.hex(), role=role, vkey=signer.vkey
-        )
+        KeyAdded(key_id=signer.key_id, public_key=signer.verifier.public_key.hex(), role=role, vkey=signer.vkey)
         for role, signer in signers.items()
     ]
     return [ledger.draft(event, stream="ledger") for event in (opened, *added)]

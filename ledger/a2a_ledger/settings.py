@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from a2a_ledger.errors import UsageError
 
@@ -105,16 +105,17 @@ def read_settings(path: Path) -> Settings:
     limits = table.pop("limits", {})
     if not isinstance(limits, dict):
         raise UsageError(f"{path}: expected a table [limits], found {limits!r}")
+    numbers = cast("dict[str, Any]", limits)
     _check_types(path, table, Settings())
-    _check_types(path, limits, Limits())
-    return Settings(**table, limits=Limits(**limits))
+    _check_types(path, numbers, Limits())
+    return Settings(**table, limits=Limits(**numbers))
 
 
 def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits) -> None:
+    known = {f.name for f in fields(defaults)} - {"limits"}
     for name, value in table.items():
-        known = {f.name for f in fields(defaults)} - {"limits"}
         if name not in known:
             raise UsageError(f"{path}: unknown setting {name!r}; the settings are {', '.join(sorted(known))}")
-        wanted = str if name == "mark_dir" else type(getattr(defaults, name))
-        if type(value) is not wanted or (wanted is int and value < 0):
-            raise UsageError(f"{path}: setting {name}: expected {wanted.__name__}, found {value!r}")
+        default: object = "" if name == "mark_dir" else getattr(defaults, name)
+        if type(value) is not type(default) or (isinstance(value, int) and value < 0):
+            raise UsageError(f"{path}: setting {name}: expected {type(default).__name__}, found {value!r}")

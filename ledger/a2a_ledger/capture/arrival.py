@@ -1,0 +1,86 @@
+"""What an answer means at arrival: whose it is, and whether it leaves the frozen contract.
+
+The same pure rules as the verifier's, over the same fold; here they only decide whether mode
+"enforce" raises. Signing is the verifier's alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from a2a_ledger.capture.recorder import peer_of
+from a2a_ledger.divergence import TaskCase, judge
+from a2a_ledger.errors import ContractDivergenceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_ledger.capture.bound import BoundCard
+    from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.codec import Record
+    from a2a_ledger.divergence import Finding
+    from a2a_ledger.events import Ref
+    from a2a_ledger.store import Appended
+    from a2a_ledger.wire import Leg
+
+_CASES = 1024
+
+
+class Arrivals:
+    """Judges what arrives for the tasks of one guard."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._cases: OrderedDict[str, TaskCase] = OrderedDict()
+
+    def card_for(self, leg: Leg) -> tuple[BoundCard | None, str]:
+        """Return the card that a call is made on, if this process has it, and the peer (docs/format.md section 4)."""
+        peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id).id
+        for bound in self._desk.recent_cards():
+            if bound.peer == peer:
+                return bound, peer
+        return None, peer
+
+    def judge(self, appended: Sequence[Appended], stream: str) -> list[Finding]:
+        """Take in what was recorded of this task, by us and by others; return the findings on what is ours."""
+        if not appended or not stream.startswith("task:"):
+            return []
+        task = stream.removeprefix("task:")
+        case = self._cases.pop(task, None) or TaskCase(task)
+        ours = {entry.n for entry in appended}
+        found: list[Finding] = []
+        with self._desk.failing_as_chosen():
+            for record in self._desk.ledger.store.read_stream(stream, gt=case.ver):
+                findings = judge(record, case, None, self._desk.ledger.profile, self._lookup)
+                case.apply(record, findings)
+                found += findings if record.n in ours else []
+        self._cases[task] = case
+        if len(self._cases) > _CASES:
+            self._cases.popitem(last=False)
+        return found
+
+    def enforce(self, findings: Sequence[Finding]) -> None:
+        """Raise for a certain contract finding about the peer, in mode "enforce".
+
+        Raises:
+            ContractDivergenceError: naming the rule, and what was frozen and observed.
+        """
+        if not self._desk.enforces:
+            return
+        for finding in findings:
+            if finding.rejects:
+                raise ContractDivergenceError(
+                    f"{finding.rule}: the {finding.about} left the contract that was frozen for task {finding.task} "
+                    f"({finding.frozen_hash}): {_observed(finding)}. Recorded as #{finding.trigger.n}; "
+                    "nothing was cancelled and recording goes on.",
+                    hint=f"a2a-ledger show {finding.task}",
+                )
+
+    def _lookup(self, ref: Ref) -> Record | None:
+        found = self._desk.ledger.store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
+        return found[0] if found and found[0].c == ref["c"] else None
+
+
+def _observed(finding: Finding) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(finding.observed.items())) or "see the record"

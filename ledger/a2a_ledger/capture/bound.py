@@ -1,0 +1,169 @@
+"""A client's card, and the call that is about to leave: the values that the guard's parts hand on."""
+
+from __future__ import annotations
+
+import copy
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from a2a_ledger.contract import Contract, Profile, Terms, contract_of, terms_of
+from a2a_ledger.events import ContractCaptured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.card import Card
+    from a2a_ledger.codec import Draft
+    from a2a_ledger.events import Interface, JsonObject
+
+
+@dataclass(slots=True)
+class BoundCard:
+    """The card fetch that a client was built from.
+
+    `spent` says why the client may not send any more; "" while it may.
+    """
+
+    peer: str
+    peer_url: str
+    kept: KeptCard
+    card: Card
+    contract: Contract
+    terms: Terms
+    spent: str = ""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return a copy of the card's JSON: the SDK's parser edits what it is given."""
+        return cast("dict[str, Any]", copy.deepcopy(self.card.document))
+
+    @property
+    def schemes(self) -> dict[str, Any]:
+        """Return the contract's scheme table."""
+        return cast("dict[str, Any]", self.contract.value["schemes"])
+
+    @property
+    def interfaces(self) -> list[Interface]:
+        """Return the interfaces that the contract lists, in their order."""
+        return cast("list[Interface]", self.contract.value["interfaces"])
+
+    def for_new_client(self) -> BoundCard:
+        """Return the same for another client, not spent."""
+        return replace(self, spent="")
+
+    def likely_version(self, client_versions: Sequence[str]) -> str | None:
+        """Return the version of the interface that a client of these versions will use, as far as the card tells.
+
+        The SDK takes the first binding that it speaks and prefers a version that it knows; what was
+        really used is seen on the wire and frozen from there.
+        """
+        versions = [interface["version"] for interface in self.interfaces]
+        known = [version for version in versions if version in client_versions]
+        return known[0] if known else (versions[0] if versions else None)
+
+
+def bind(kept: KeptCard, card: Card, profile: Profile, *, peer: str, peer_url: str) -> BoundCard | None:
+    """Bind a client to a card, or return None when no contract can be frozen from it."""
+    contract = contract_of(card)
+    if contract is None:
+        return None
+    return BoundCard(peer, peer_url, kept, card, contract, terms_of(card, profile))
+
+
+@dataclass(slots=True)
+class Call:
+    """One send between the decision and its first byte: what the transport appends together with the request."""
+
+    task: str
+    peer: str
+    bound: BoundCard | None
+    message_id: str
+    drafts: list[Draft]
+    at: datetime
+    captures: bool  # a first send: the contract is frozen with the request
+    pin: JsonObject | None = None
+    extensions: tuple[str, ...] = field(default=())
+
+    def capture(
+        self, profile: Profile, *, interface: Interface, credential: Sequence[str], visible: bool
+    ) -> tuple[ContractCaptured, dict[str, bytes]]:
+        """Return the capture, now that the interface was seen on the wire."""
+        if self.bound is None:
+            return _without_card(self, profile, interface, credential, visible=visible), {}
+        bound = self.bound
+        skills = _skill_ids(bound.card)
+        event = ContractCaptured(
+            peer=bound.peer,
+            peer_url=bound.peer_url,
+            fetch=bound.kept.fetch,
+            raw_hash=bound.kept.raw_hash,
+            document_hash=bound.kept.document_hash,
+            contract_hash=bound.contract.hash,
+            form=bound.contract.form,
+            seed0=bound.kept.seed0,
+            terms_hash=bound.terms.hash,
+            terms_form=bound.terms.form,
+            profile_hash=profile.hash,
+            interface=interface,
+            extensions=list(self.extensions),
+            credential=list(credential),
+            credential_visible=visible,
+            pin=self.pin,
+            caller=bound.kept.caller,
+            skill=skills[0] if len(skills) == 1 else None,
+        )
+        return event, {"contract": bound.contract.canonical, "terms": bound.terms.canonical}
+
+
+def _without_card(
+    call: Call, profile: Profile, interface: Interface, credential: Sequence[str], *, visible: bool
+) -> ContractCaptured:
+    """Return the capture of a send for which no card could be had: it freezes that there was none."""
+    return ContractCaptured(
+        peer=call.peer,
+        peer_url="",
+        fetch=None,
+        raw_hash=None,
+        document_hash=None,
+        contract_hash=None,
+        form="a2a-contract/1-draft",
+        seed0=None,
+        terms_hash=None,
+        terms_form="a2a-terms/1-draft",
+        profile_hash=profile.hash,
+        interface=interface,
+        extensions=list(call.extensions),
+        credential=list(credential),
+        credential_visible=visible,
+        pin=None,
+        caller="anonymous",
+    )
+
+
+def _skill_ids(card: Card) -> list[str]:
+    document = cast("dict[str, Any]", card.document or {})
+    skills = document.get("skills")
+    if not isinstance(skills, list):
+        return []
+    entries = [cast("dict[str, Any]", skill) for skill in cast("list[object]", skills) if isinstance(skill, dict)]
+    return [skill["id"] for skill in entries if isinstance(skill.get("id"), str)]
+
+
+_open_call: ContextVar[Call | None] = ContextVar("a2a_ledger_open_call", default=None)
+
+
+def open_call(call: Call) -> None:
+    """Hand a call down to the transport, which runs in the same context."""
+    _open_call.set(call)
+
+
+def take_call(message_id: str | None) -> Call | None:
+    """Return the open call that this request belongs to, once; a call that never left is forgotten."""
+    call = _open_call.get()
+    if call is None:
+        return None
+    _open_call.set(None)
+    return call if call.message_id == (message_id or "") else None

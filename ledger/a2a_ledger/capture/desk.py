@@ -1,0 +1,182 @@
+"""What all parts of one guard share: its ledger, the peers as the log knows them, the cards it handed out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from a2a_ledger.capture.bound import BoundCard, bind
+from a2a_ledger.capture.cards import CardDesk, Fetched, read_bytes
+from a2a_ledger.capture.peerview import KeptCard, PeerViews
+from a2a_ledger.capture.recorder import card_source, configured_card_event
+from a2a_ledger.capture.situation import SiblingWatch, task_state
+from a2a_ledger.card import peer_id, read_card
+from a2a_ledger.errors import CaptureError, CardError, LedgerError, LedgerUnavailableError, UsageError
+from a2a_ledger.wire import TERMINAL
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.codec import Draft
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store import Appended
+
+_log = logging.getLogger(__name__)
+
+_RECENT_CARDS = 32
+"""Cards of this process that a client's parsed card is looked for among."""
+
+_PEER_ID = 32
+_LOOK_BACK = 64
+
+
+class LedgerFailing:
+    """Turns a failure of the ledger into what the deployment chose; the guard's own errors pass."""
+
+    def __init__(self, *, block: bool) -> None:
+        self._block = block
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool:
+        if not isinstance(error, LedgerError) or isinstance(error, CaptureError):
+            return False
+        if self._block:
+            raise LedgerUnavailableError(
+                f"the ledger could not record this exchange, so it was stopped: {error}",
+                hint='set on_ledger_failure = "pass" to let calls through unrecorded',
+            ) from error
+        _log.error("an exchange passes unrecorded (on_ledger_failure = pass): %s", error)
+        return True
+
+
+class Desk:
+    """The shared part of one guard."""
+
+    def __init__(
+        self,
+        ledger: ContractLedger,
+        *,
+        client_versions: tuple[str, ...],
+        redact: Redactor | None,
+        credentials_visible: bool = True,
+    ) -> None:
+        self.ledger = ledger
+        self.redact = redact
+        self.credentials_visible = credentials_visible
+        self.client_versions = client_versions
+        self.views = PeerViews(ledger.store)
+        self.cards = CardDesk(ledger, self.views, self.write)
+        self.siblings = SiblingWatch(ledger.store)
+        self._recent: OrderedDict[str, BoundCard] = OrderedDict()
+        self._card_urls: set[str] = set()
+        ledger.probe = self.diagnose
+
+    # ---- the ledger, and what happens when it fails ---------------------------------------------------------------
+
+    @property
+    def enforces(self) -> bool:
+        """Say whether a changed contract stops a send and a certain divergence raises."""
+        return self.ledger.settings.mode == "enforce"
+
+    async def write(self, drafts: list[Draft]) -> list[Appended]:
+        """Append durably, off the event loop.
+
+        Raises:
+            LedgerUnavailableError: it could not be recorded and `on_ledger_failure` is "block".
+        """
+        with self.failing_as_chosen():
+            return await self.ledger.append_async(drafts)
+        return []
+
+    def failing_as_chosen(self) -> LedgerFailing:
+        """Return a context in which a failure of the ledger blocks the call or lets it pass, as was chosen."""
+        return LedgerFailing(block=self.ledger.settings.on_ledger_failure == "block")
+
+    # ---- which card is a client bound to ---------------------------------------------------------------------------
+
+    def expect_card_at(self, url: str) -> None:
+        """Take note that a GET of this url asks for a card, though its path does not say so."""
+        self._card_urls.add(url)
+
+    def asks_for_card(self, method: str, url: str) -> bool:
+        """Say whether a request asks for a card: by its path, or because a client was told to look there."""
+        return card_source(method, url) is not None or (method == "GET" and url in self._card_urls)
+
+    def recent_cards(self) -> list[BoundCard]:
+        """Return the cards that were handed to the application lately, newest first."""
+        return list(reversed(self._recent.values()))
+
+    def remember(self, bound: BoundCard) -> BoundCard:
+        """Take note of a card that is handed to the application."""
+        key = bound.kept.raw_hash or ""
+        self._recent[key] = bound
+        self._recent.move_to_end(key)
+        while len(self._recent) > _RECENT_CARDS:
+            self._recent.popitem(last=False)
+        return bound
+
+    def bound_to(self, kept: KeptCard, fetched: Fetched | None, *, peer: str) -> BoundCard | None:
+        """Return the card of a kept answer, ready to be frozen; None when no contract can be frozen from it."""
+        card = fetched.card if fetched and fetched.card else read_card(read_bytes(self.ledger.store, kept.bytes_of))
+        return bind(kept, card, self.ledger.profile, peer=peer, peer_url=self.views.of(peer).url)
+
+    async def bind_configured(self, proto_json: bytes) -> BoundCard:
+        """Bind a client to a card that no recorded fetch brought: source `configured`, flag `lossy`.
+
+        Raises:
+            CardError: no contract can be frozen from it.
+        """
+        event, blobs = configured_card_event(proto_json, at=self.ledger)
+        peer = event.peer
+        await self.write([self.ledger.draft(event, stream=f"peer:{peer}", blobs=blobs)])
+        kept = self.views.of(peer).newest("configured", "anonymous")
+        card = read_card(proto_json)
+        bound = bind(kept, card, self.ledger.profile, peer=peer, peer_url=event.peer_url) if kept else None
+        if bound is None:
+            raise CardError(
+                f"no contract can be frozen from the configured card: {card.problem or ', '.join(card.flags)}"
+            )
+        return self.remember(bound)
+
+    # ---- tasks ----------------------------------------------------------------------------------------------------
+
+    async def new_task(self) -> str:
+        """Return a new local task id; a key that has to be made first waits for the disk off the event loop."""
+        if self.ledger.store.keys.has_spare:
+            return self.ledger.new_task()
+        return await asyncio.to_thread(self.ledger.new_task)
+
+    def in_flight(self, peer: str) -> bool:
+        """Say whether the peer has a task that was sent and is not seen finished."""
+        return bool(tasks_in_flight(self.ledger, peer))
+
+    async def diagnose(self, peer: str) -> str:
+        """Fetch a card as a diagnostic; the result never reaches an SDK as a card.
+
+        Args:
+            peer: the peer's id, or the url of its card or origin.
+
+        Raises:
+            UsageError: this process has no way to the peer.
+        """
+        wanted = peer if len(peer) == _PEER_ID and "/" not in peer else peer_id(peer)
+        route = self.cards.route_of_peer(wanted)
+        if route is None:
+            raise UsageError(f"{peer}: no client of this process ever asked this peer for its card")
+        fetched = await self.cards.fetch(route, purpose="diagnostic", validate=None)
+        return fetched.kept.contract_hash or "no contract" if fetched.kept else "no card"
+
+
+def tasks_in_flight(ledger: ContractLedger, peer: str) -> list[str]:
+    """Return the newest tasks of a peer that were sent and are not seen finished, among the last 64 sends."""
+    sent = ledger.store.tagged(f"sent:{peer}", limit=_LOOK_BACK, desc=True)
+    return [
+        record.stream.removeprefix("task:")
+        for record in sent
+        if task_state(ledger.store, record.stream) not in TERMINAL
+    ]

@@ -1,0 +1,65 @@
+"""What stopped an exchange, in the few words that a record may hold.
+
+A TLS alert matters: a server that demands a client certificate says so in one, and an httpx error
+hides it in its cause (docs/format.md section 10, `auth-demand`). A failure without a readable
+alert is recorded all the same and proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from typing import NamedTuple
+
+import httpx
+
+_ALERT = re.compile(r"(?:SSL|TLS)V?\d*_ALERT_([A-Z0-9_]+)|ALERT_([A-Z0-9_]+)")
+
+
+class Failure(NamedTuple):
+    """Why there was no (whole) answer."""
+
+    kind: str  # timeout connect tls closed cancelled other
+    tls_alert: str | None  # certificate_required and so on, in lower case
+    text: str  # as the library said it; goes into a blob
+
+    @property
+    def outcome(self) -> str:
+        """Return the same as an outcome of a card fetch: no-answer, timeout or tls-error."""
+        return {"timeout": "timeout", "tls": "tls-error"}.get(self.kind, "no-answer")
+
+
+def describe_failure(error: BaseException) -> Failure:
+    """Return what kind of failure this is, and the TLS alert that it holds if any."""
+    text = f"{type(error).__name__}: {error}"
+    chain = list(_causes(error))
+    for cause in chain:
+        if isinstance(cause, ssl.SSLError):
+            return Failure("tls", alert_of(cause), text)
+    if isinstance(error, asyncio.CancelledError):
+        return Failure("cancelled", None, text)
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return Failure("timeout", None, text)
+    if isinstance(error, httpx.ConnectError):
+        return Failure("connect", None, text)
+    if isinstance(error, httpx.ReadError | httpx.RemoteProtocolError | httpx.WriteError | httpx.CloseError):
+        return Failure("closed", None, text)
+    return Failure("other", None, text)
+
+
+def alert_of(error: ssl.SSLError) -> str | None:
+    """Return the alert's name of RFC 8446 section 6 in lower case, None when the error holds none."""
+    for text in (error.reason or "", str(error)):
+        found = _ALERT.search(text.upper().replace(" ", "_"))
+        if found:
+            return (found[1] or found[2]).lower()
+    return None
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found

@@ -1,0 +1,206 @@
+"""The guard for a2a-sdk 1.3: a recording, guarded httpx client, an interceptor, or a ready SDK client.
+
+    client = await guard(ContractLedger.open("audit")).create_client("https://vendor.example")
+
+The interceptor opens the call, decides and attaches the pin; the transport below the SDK records
+every byte and completes the capture with the interface seen on the wire. Raising in `before`
+stops the call: nothing has left (docs/format.md sections 8 and 9).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
+from a2a.client.card_resolver import parse_agent_card
+from google.protobuf.json_format import MessageToJson
+
+from a2a_ledger.capture.asking import Asking
+from a2a_ledger.capture.builds import Builds
+from a2a_ledger.capture.desk import Desk
+from a2a_ledger.capture.sends import Sends
+from a2a_ledger.capture.transport import GuardTransport
+from a2a_ledger.wire import EXTENSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a.client import Client
+    from a2a.client.interceptors import AfterArgs, BeforeArgs
+    from a2a.types.a2a_pb2 import AgentCard, SendMessageRequest
+
+    from a2a_ledger.capture.bound import BoundCard
+    from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.ledger import ContractLedger
+
+CLIENT_VERSIONS = ("1.0", "0.3")
+"""The protocol versions that a2a-sdk 1.3's client speaks."""
+
+_SENDS = frozenset({"send_message", "send_message_streaming"})
+
+
+def guard(
+    ledger: ContractLedger,
+    *,
+    client_versions: Sequence[str] = CLIENT_VERSIONS,
+    redact: Redactor | None = None,
+    credentials_visible: bool = True,
+) -> Guard:
+    """Return the guard of one ledger.
+
+    Args:
+        ledger: where everything is recorded.
+        client_versions: protocol versions that the client's state machine is made for.
+        redact: the user's own redaction, beside the one that always happens.
+        credentials_visible: False where an egress proxy adds credentials behind this process: their
+            absence then proves nothing.
+    """
+    return Guard(ledger, client_versions=client_versions, redact=redact, credentials_visible=credentials_visible)
+
+
+class Guard:
+    """Puts one ledger under a2a-sdk clients."""
+
+    def __init__(
+        self,
+        ledger: ContractLedger,
+        *,
+        client_versions: Sequence[str] = CLIENT_VERSIONS,
+        redact: Redactor | None = None,
+        credentials_visible: bool = True,
+    ) -> None:
+        self.ledger = ledger
+        self.desk = Desk(
+            ledger,
+            client_versions=tuple(client_versions),
+            redact=redact,
+            credentials_visible=credentials_visible,
+        )
+        asking = Asking(self.desk)
+        self._sends = Sends(self.desk, asking)
+        self._builds = Builds(self.desk, asking)
+        self._clients: list[httpx.AsyncClient] = []
+
+    def httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.AsyncClient:  # noqa: ANN401 - passed to httpx as they are
+        """Return a recording, guarded client; use it as `ClientConfig(httpx_client=…)` and for card resolvers.
+
+        Args:
+            transport: what really sends; default an `httpx.AsyncHTTPTransport`.
+            **options: `verify`, `cert`, `http2`, `limits` and so on go to that transport, all others
+                (`headers`, `timeout`, `auth`) to the client.
+        """
+        if transport is None:
+            names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
+            below = {name: options.pop(name) for name in names if name in options}
+            transport = httpx.AsyncHTTPTransport(**below)
+        return httpx.AsyncClient(transport=GuardTransport(transport, self.desk, self._sends, self._builds), **options)
+
+    def interceptor(self) -> GuardInterceptor:
+        """Return an interceptor for one SDK client whose httpx client is a guarded one."""
+        return GuardInterceptor(self.desk, self._sends)
+
+    async def create_client(
+        self,
+        url: str,
+        *,
+        config: ClientConfig | None = None,
+        interceptors: Sequence[ClientCallInterceptor] = (),
+        relative_card_path: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        **options: Any,  # noqa: ANN401 - passed to httpx as they are
+    ) -> Client:
+        """Resolve the card at `url` through the guard and return an SDK client bound to it.
+
+        Building a client again after an abort is how a changed contract is accepted
+        (docs/format.md section 9).
+
+        Args:
+            url: base url of the agent.
+            config: the SDK's configuration; its httpx client, if any, must be a guarded one.
+            interceptors: the user's own, which run before the guard's.
+            relative_card_path: where the card lies, if not at the well-known place.
+            transport: see `httpx_client`.
+            **options: see `httpx_client`.
+
+        Raises:
+            ContractChangedError: the contract changed since it was last seen; build again to accept.
+            SendRefusedError: the freshness table says not now.
+        """
+        chosen = config or ClientConfig(streaming=True, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"])
+        if chosen.httpx_client is None:
+            chosen.httpx_client = self.httpx_client(transport, **options)
+            self._clients.append(chosen.httpx_client)
+        if relative_card_path is not None:
+            self.desk.expect_card_at(f"{url.rstrip('/')}/{relative_card_path.lstrip('/')}")
+        return await ClientFactory(chosen).create_from_url(
+            url, interceptors=[*interceptors, self.interceptor()], relative_card_path=relative_card_path
+        )
+
+    async def diagnose(self, peer: str) -> str:
+        """Fetch a peer's card as a diagnostic: recorded as such, and never handed to an SDK as a card."""
+        return await self.desk.diagnose(peer)
+
+    async def aclose(self) -> None:
+        """Close the httpx clients that `create_client` made."""
+        await self._sends.close()
+        for client in self._clients:
+            await client.aclose()
+        self._clients.clear()
+
+
+class GuardInterceptor(ClientCallInterceptor):
+    """Opens each send: decides, pins, and stops what must not leave."""
+
+    def __init__(self, desk: Desk, sends: Sends) -> None:
+        self._desk = desk
+        self._sends = sends
+        self._bound: dict[bytes, BoundCard] = {}
+
+    async def before(self, args: BeforeArgs) -> None:
+        """Decide before a send; every other call is recorded by the transport alone.
+
+        Raises:
+            ContractChangedError: the contract changed; nothing was sent.
+            SpentClientError: an earlier send found that; build the client again.
+            LedgerUnavailableError: the ledger cannot be read or written.
+        """
+        if args.method not in _SENDS:
+            return
+        request = cast("SendMessageRequest", args.input)
+        bound = await self._card_of(args.agent_card)
+        message = request.message
+        pin = await self._sends.begin(
+            bound, message_id=message.message_id, peer_task=message.task_id or None, extensions=message.extensions
+        )
+        if pin is not None:
+            message.metadata.update({EXTENSION: pin})
+            if EXTENSION not in message.extensions:
+                message.extensions.append(EXTENSION)
+
+    async def after(self, args: AfterArgs) -> None:
+        """Do nothing: the transport has recorded the answer already, failures included."""
+
+    async def _card_of(self, card: AgentCard) -> BoundCard:
+        """Return the fetch that this parsed card came from; a card from elsewhere is recorded as configured."""
+        key = card.SerializeToString(deterministic=True)
+        bound = self._bound.get(key)
+        if bound is None:
+            for candidate in self._desk.recent_cards():
+                if _parsed(candidate.document) == key:
+                    bound = candidate
+                    break
+            if bound is None:
+                bound = await self._desk.bind_configured(MessageToJson(card).encode())
+            self._bound[key] = bound.for_new_client()
+            bound = self._bound[key]
+        return bound
+
+
+def _parsed(document: dict[str, Any]) -> bytes | None:
+    """Return what the SDK makes of a card, as bytes to compare; None when it makes nothing of it."""
+    try:
+        serialized: bytes = parse_agent_card(document).SerializeToString(deterministic=True)
+    except Exception:  # noqa: BLE001 - whatever the SDK raises on this card, it made no client from it
+        return None
+    return serialized

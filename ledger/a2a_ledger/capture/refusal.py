@@ -1,0 +1,73 @@
+"""What a caller is told when a send is stopped: what changed, since when, and that nothing was sent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+import rfc8785
+
+from a2a_ledger.errors import ContractChangedError, SendRefusedError
+
+if TYPE_CHECKING:
+    from a2a_ledger.contract import Diff
+    from a2a_ledger.freshness import Decision
+
+CHANGED = frozenset({"contract-changed", "undecidable"})
+"""Reasons that are about the card itself, after which the client is spent."""
+
+_LINES = 8
+_WIDTH = 100
+_POINTERS = 64
+
+
+def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the call
+    decision: Decision, *, peer_url: str, since: str | None, gets: int, change: Diff | None, new_hash: str | None
+) -> SendRefusedError:
+    """Return the error for an abort.
+
+    Args:
+        decision: the abort.
+        peer_url: whose card.
+        since: when the card that the client acts on was last known to stand.
+        gets: card GETs that were made, 0 or 1.
+        change: what the re-fetch brought.
+        new_hash: contract hash of what is served now.
+    """
+    nothing = f"Nothing was sent ({gets} card GET, 0 requests)."
+    if decision.reason not in CHANGED:
+        wait = f" Try again in {decision.retry_after} s." if decision.retry_after is not None else ""
+        return SendRefusedError(f"{peer_url}: {decision.reason}. {nothing}{wait}")
+    lines = [
+        f"{peer_url} changed its contract since {since or 'it was read'}. {nothing}"
+        if decision.reason == "contract-changed"
+        else f"{peer_url} now serves a card that cannot be captured. {nothing}"
+    ]
+    if change is not None:
+        lines += _change_lines(change)
+    if new_hash is not None:
+        lines.append(f"  This client is spent. Build it again to accept {new_hash}.")
+    return ContractChangedError("\n".join(lines))
+
+
+def contract_pointers(change: Diff) -> list[str]:
+    """Return the JSON pointers of the contract fields that changed, the first 64."""
+    return [entry.pointer for entry in change.changes if entry.kind == "contract"][:_POINTERS]
+
+
+def diff_text(change: Diff) -> bytes:
+    """Return the blob `diff` of an abort or an acceptance: the RFC 8785 text of the difference."""
+    return rfc8785.dumps(cast("Any", change.to_json()))
+
+
+def _change_lines(change: Diff) -> list[str]:
+    lines: list[str] = []
+    entries = cast("list[dict[str, object]]", change.to_json()["changes"])
+    for entry in [e for e in entries if e["class"] == "contract"][:_LINES]:
+        for sign, member in (("-", "old"), ("+", "new")):
+            if entry[member] is not None:
+                text = json.dumps(entry[member], ensure_ascii=False, sort_keys=True)
+                shown = text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
+                lines.append(f"  {sign} {entry['pointer']}  {shown}")
+    lines.append(f"  authorization: {change.authorization}")
+    return lines

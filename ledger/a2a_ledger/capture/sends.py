@@ -1,0 +1,187 @@
+"""The send under the guard: decide, re-fetch at most once, pin, or stop before any byte leaves.
+
+Decision, capture and request of a send go into the log in one append, before the request's bytes
+leave (docs/format.md section 9).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.capture.bound import BoundCard, Call, open_call
+from a2a_ledger.capture.refusal import CHANGED
+from a2a_ledger.capture.situation import task_state
+from a2a_ledger.codec import timestamp
+from a2a_ledger.errors import SpentClientError
+from a2a_ledger.ledger import current_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from a2a_ledger.capture.asking import Asking
+    from a2a_ledger.capture.cards import Route
+    from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.events import JsonObject
+
+_PINS = 1024
+_OPENING = 8
+"""Records at the beginning of a task among which its capture stands."""
+
+_LAZY_LOOK = 0.05
+"""Seconds between two looks whether the peer is at rest."""
+
+_LAZY_WAIT = 30.0
+"""Seconds after which a booked lazy fetch is given up."""
+
+
+class Sends:
+    """Opens the sends of one guard's clients."""
+
+    def __init__(self, desk: Desk, asking: Asking) -> None:
+        self._desk = desk
+        self._asking = asking
+        self._pins: OrderedDict[str, JsonObject | None] = OrderedDict()
+        self._lazy: set[asyncio.Task[None]] = set()
+
+    async def begin(  # noqa: PLR0913 - what is known of a send before it leaves
+        self,
+        bound: BoundCard | None,
+        *,
+        message_id: str,
+        peer_task: str | None,
+        peer: str = "",
+        extensions: Sequence[str] = (),
+        may_pin: bool = True,
+    ) -> JsonObject | None:
+        """Decide a send and open its call; the transport, running in the same context, takes it from there.
+
+        Args:
+            bound: the card that the client was built from; None when this process knows none.
+            message_id: the message's id.
+            peer_task: the peer's task id, when the send goes on with a task.
+            peer: peer id, needed where `bound` is None.
+            extensions: extensions that the message activates.
+            may_pin: False where nothing can be attached to the message.
+
+        Returns:
+            The pin to attach, or None when there is none.
+
+        Raises:
+            ContractChangedError: the contract changed; one card GET was made and nothing else.
+            SendRefusedError: the table says abort for another reason.
+            SpentClientError: an earlier send of this client was aborted.
+        """
+        if bound is not None and bound.spent and self._desk.enforces:
+            raise SpentClientError(f"{bound.spent}\n  An earlier send found this; nothing more was asked or sent.")
+        pin: JsonObject | None = None
+        with self._desk.failing_as_chosen():
+            whom = bound.peer if bound else peer
+            existing = self._existing_task(whom, message_id, peer_task)
+            if existing is not None or peer_task is None:  # a task that was never seen is adopted by the transport
+                pin = await self._open(bound, whom, existing, message_id, extensions, may_pin=may_pin)
+        return pin
+
+    async def _open(  # noqa: PLR0913 - the one path that joins them
+        self,
+        bound: BoundCard | None,
+        peer: str,
+        existing: str | None,
+        message_id: str,
+        extensions: Sequence[str],
+        *,
+        may_pin: bool,
+    ) -> JsonObject | None:
+        state = task_state(self._desk.ledger.store, f"task:{existing}") if existing else "intended"
+        asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
+        task = existing or await self._desk.new_task()
+        at = self._desk.ledger.clock()
+        if asked.decided.stops and self._desk.enforces:
+            error = await self._asking.abort(asked, task, at)
+            if bound is not None and asked.decided.decision.reason in CHANGED:
+                bound.spent = str(error)
+            raise error
+        first = state == "intended"
+        pin = self._pin(bound, task, at, first=first) if may_pin else None
+        open_call(
+            Call(
+                task=task,
+                peer=peer,
+                bound=bound,
+                message_id=message_id,
+                drafts=[self._asking.decision(asked, f"task:{task}", at)],
+                at=at,
+                captures=first,
+                pin=pin,
+                extensions=tuple(extensions),
+            )
+        )
+        if asked.decided.decision.reason == "capability-stale":
+            self._book_lazy(peer)
+        return pin
+
+    def _existing_task(self, peer: str, message_id: str, peer_task: str | None) -> str | None:
+        """Return the local task that a send goes on with: the context's, the peer's task's, else a resend's."""
+        if (chosen := current_task.get()) is not None:
+            return chosen
+        if peer_task:
+            return self._desk.ledger.find_task(peer, peer_task)
+        sent_before = self._desk.ledger.store.tagged(f"message:{peer}:{message_id}", limit=1) if message_id else []
+        if sent_before and sent_before[0].stream.startswith("task:"):
+            return sent_before[0].stream.removeprefix("task:")
+        return None
+
+    # ---- the pin ---
+
+    def _pin(self, bound: BoundCard | None, task: str, at: datetime, *, first: bool) -> JsonObject | None:
+        """Return the pin of this task (docs/format.md section 8): strings only, the same on every turn."""
+        if not first and task not in self._pins:
+            self._pins[task] = self._recorded_pin(task)
+        if first and bound is not None:
+            pin: JsonObject = {
+                "form": bound.contract.form,
+                "contractHash": bound.contract.hash,
+                "cardHash": bound.kept.raw_hash,
+                "capturedAt": timestamp(at),
+                "origin": self._desk.ledger.origin,
+                "task": task,
+            }
+            if bound.kept.seed0 is not None:
+                pin["seed0"] = bound.kept.seed0
+            self._pins[task] = pin
+        while len(self._pins) > _PINS:
+            self._pins.popitem(last=False)
+        return self._pins.get(task)
+
+    def _recorded_pin(self, task: str) -> JsonObject | None:
+        for record in self._desk.ledger.store.read_stream(f"task:{task}", limit=_OPENING):
+            if record.type == "contract.captured.v1":
+                return cast("JsonObject | None", record.data.get("pin"))
+        return None
+
+    # ---- off the critical path ---
+
+    def _book_lazy(self, peer: str) -> None:
+        """Book the lazy fetch of row 10: it serves the next task and runs only while the peer has none in flight."""
+        route = self._desk.cards.route_of_peer(peer)
+        if route is None:
+            return
+        job = asyncio.create_task(self._fetch_lazily(peer, route))
+        self._lazy.add(job)
+        job.add_done_callback(self._lazy.discard)
+
+    async def _fetch_lazily(self, peer: str, route: Route) -> None:
+        async with asyncio.timeout(_LAZY_WAIT):
+            await asyncio.sleep(_LAZY_LOOK)
+            while self._desk.in_flight(peer):  # noqa: ASYNC110 - other processes finish tasks too: nothing to await
+                await asyncio.sleep(_LAZY_LOOK)
+        newest = self._desk.views.of(peer).newest(route.ask.source, route.ask.caller)
+        await self._desk.cards.fetch(route, purpose="lazy", validate=newest)
+
+    async def close(self) -> None:
+        """Give up lazy fetches that have not begun."""
+        for job in self._lazy:
+            job.cancel()
+        await asyncio.gather(*self._lazy, return_exceptions=True)

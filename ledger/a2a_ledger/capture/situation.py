@@ -1,0 +1,241 @@
+"""From the log to the inputs of one freshness decision (docs/format.md section 9).
+
+Everything here is read from events, so a replay of the task finds the same inputs; what a decision
+was made from is recorded with it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.capture.peerview import KeptCard, PeerView, age_seconds
+from a2a_ledger.codec import timestamp
+from a2a_ledger.freshness import Decision, decide, inputs_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_ledger.capture.reader import LogReader
+    from a2a_ledger.codec import Record
+    from a2a_ledger.contract import Profile
+    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.settings import Limits
+
+PAST_SUBMITTED = frozenset(
+    {"working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required"}
+)
+_MAX_LISTED = 16
+_MAX_WATCHED = 1024
+_PAGE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision with the inputs that it was made from."""
+
+    inputs: JsonObject
+    decision: Decision
+
+    @property
+    def stops(self) -> bool:
+        """Say whether nothing may be sent."""
+        return self.decision.decision == "abort-before-send"
+
+    @property
+    def fetches(self) -> bool:
+        """Say whether a card GET comes first."""
+        return self.decision.decision in {"refetch-once", "discover"}
+
+
+def take(inputs: JsonObject) -> Decided:
+    """Decide from inputs in the form of `a2a-ledger decide --inputs`."""
+    parsed, _ = inputs_from_json(inputs)
+    return Decided(inputs, decide(parsed))
+
+
+def again(first: Decided, outcome: str, etag: str | None) -> Decided:
+    """Decide again, now that the one re-fetch has said something."""
+    return take({**first.inputs, "refetch": {"outcome": outcome, "etag": etag}})
+
+
+class SiblingWatch:
+    """The sends to a peer that are not seen past `submitted`: each look reads only what is new since the last."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._waiting: dict[str, OrderedDict[str, str]] = {}
+        self._seen: dict[str, int] = {}
+
+    def open_sends(self, peer: str, now: datetime, limit: int) -> list[JsonObject]:
+        """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`."""
+        waiting = self._waiting.setdefault(peer, OrderedDict())
+        for record in reversed(self._new_sends(peer, now, limit)):
+            waiting[record.stream] = record.at
+            while len(waiting) > _MAX_WATCHED:
+                waiting.popitem(last=False)
+        found: list[JsonObject] = []
+        for stream, sent_at in list(waiting.items()):
+            if age_seconds(sent_at, now) >= limit:
+                del waiting[stream]
+                continue
+            state = task_state(self._reader, stream)
+            if state in PAST_SUBMITTED:
+                del waiting[stream]
+            elif len(found) < _MAX_LISTED:
+                found.append({"state": state, "sent_at": sent_at})
+        return found
+
+    def _new_sends(self, peer: str, now: datetime, limit: int) -> list[Record]:
+        """Return the sends since the last look, newest first, no older than `limit`."""
+        last = self._seen.get(peer, -1)
+        step = 8
+        while True:
+            newest = self._reader.tagged(f"sent:{peer}", limit=step, desc=True)
+            fresh = [r for r in newest if r.n > last and age_seconds(r.at, now) < limit]
+            if len(fresh) < len(newest) or len(newest) < step or step >= _MAX_WATCHED:
+                break
+            step *= 4
+        if newest:
+            self._seen[peer] = newest[0].n
+        return fresh
+
+
+def task_state(reader: LogReader, stream: str) -> str:
+    """Return a task's state for a decision: `intended`, `sent`, `adopted`, or the state that the peer last said.
+
+    A task that was answered by a bare message counts as `completed`. Read from the newest record
+    back, so that a long task costs no more than a short one.
+    """
+    page, below = _PAGE, None
+    state = "intended"
+    while True:
+        records = reader.read_stream(stream, limit=page, desc=True)
+        for record in records:
+            if below is not None and record.ver >= below:
+                continue
+            said, final = _state_said(record)
+            if final:
+                return said
+            if said:
+                state = said
+        if len(records) < page:
+            return state
+        below = records[-1].ver
+        page *= 8
+
+
+def _state_said(record: Record) -> tuple[str, bool]:
+    """Return what one record says about its task's state, and whether nothing older can change that."""
+    data = record.data
+    if record.type == "task.adopted.v1":
+        return "adopted", True
+    if record.type != "message.recorded.v1":
+        return "", False
+    if data.get("direction") == "out":
+        return ("sent", False) if data.get("leg") == "request" else ("", False)
+    said = data.get("state_read")
+    if isinstance(said, str):
+        return said, True
+    return ("completed", True) if _answered_by_message(data) else ("", False)
+
+
+def _answered_by_message(data: JsonObject) -> bool:
+    return data.get("leg") == "response" and data.get("message_id") is not None and data.get("task_id") is None
+
+
+def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
+    *,
+    now: datetime,
+    reader: LogReader,
+    view: PeerView,
+    card: KeptCard | None,
+    version: str | None,
+    state: str,
+    siblings: Sequence[JsonObject],
+    client_versions: Sequence[str],
+    limits: Limits,
+    profile: Profile,
+    in_process: bool = False,
+) -> JsonObject:
+    """Return the inputs of one decision, in the form of `decide --inputs`.
+
+    Args:
+        now: our clock.
+        reader: the log.
+        view: the peer as the log knows it.
+        card: the card that the client acts on; None when there is none.
+        version: version of the interface to be used; None when it is not stated.
+        state: the task's state, see `task_state`.
+        siblings: see `SiblingWatch`.
+        client_versions: versions that the client's state machine is made for.
+        limits: seconds.
+        profile: the deployment's choices for rows 4, 6 and a failed re-fetch.
+        in_process: the transport never leaves this process.
+    """
+    stands, hints = (None, []) if card is None else _standing(card, view)
+    if stands is not None:
+        hints += _hints(reader, view.peer, stands)
+    return {
+        "now": timestamp(now),
+        "transport": "in-process" if in_process else "network",
+        "manifest": None,
+        "card": None if stands is None else _card_json(stands, version),
+        "validator": view.validator_json((card.source, card.caller)) if card else _NO_VALIDATOR,
+        "task": {"state": state},
+        "siblings": list["Json"](siblings),
+        "client_versions": list["Json"](client_versions),
+        "hints": list["Json"](hints),
+        "contracts_seen": [{"at": at, "contract": contract} for at, contract in _recent(view.seen, now, limits.flap)],
+        "limits": cast("JsonObject", limits.to_json()),
+        "profile": {"sibling": profile.sibling, "skew": profile.skew, "failed": profile.failed},
+        "refetch": None,
+    }
+
+
+_NO_VALIDATOR: JsonObject = {"present": False, "last": "never", "lied": False}
+
+
+def _standing(card: KeptCard, view: PeerView) -> tuple[KeptCard, list[JsonObject]]:
+    """Return the newest answer that says the client's contract stands, and the hint that another one was seen."""
+    newest = view.newest(card.source, card.caller)
+    if newest is None or newest.n <= card.n:
+        return card, []
+    if newest.contract_hash == card.contract_hash:
+        return newest, []
+    return card, [{"kind": "newer-card", "at": newest.fetched_at}]
+
+
+def _hints(reader: LogReader, peer: str, card: KeptCard) -> list[JsonObject]:
+    """Return what happened since the card was fetched that makes it doubtful, newest of each kind."""
+    found: list[JsonObject] = []
+    for tag, kind in ((f"hint:{peer}", "401"), (f"contradicted:{peer}", "contract-finding")):
+        newest = reader.tagged(tag, limit=1, desc=True)
+        if newest and newest[0].n > card.n:
+            found.append({"kind": kind, "at": newest[0].at})
+    return found
+
+
+def _recent(seen: Sequence[tuple[str, str]], now: datetime, window: int) -> list[tuple[str, str]]:
+    """Return the contracts seen in the flapping window, and the one that stood when it began."""
+    start = now - timedelta(seconds=window)
+    inside = [entry for entry in seen if datetime.fromisoformat(entry[0]) >= start]
+    before = [entry for entry in seen if datetime.fromisoformat(entry[0]) < start]
+    return [*before[-1:], *inside][-_MAX_LISTED:]
+
+
+def _card_json(card: KeptCard, version: str | None) -> JsonObject:
+    return {
+        "kind": card.source,
+        "caller": card.caller,
+        "fetched_at": card.fetched_at,
+        "age_header": card.age,
+        "max_age": card.max_age,
+        "no_cache": card.no_cache,
+        "etag": card.etag,
+        "last_modified": card.last_modified,
+        "version": version,
+        "contract": card.contract_hash,
+    }

@@ -1,0 +1,1 @@
+"""Tests of the guard against real a2a-sdk agents."""
