@@ -266,7 +266,7 @@ class Signer:
         return f"Signer({self.vkey!r})"
 
 
-def generate(name: str, entropy: Callable[[int], bytes] = os.urandom) -> Signer:
+def generate(name: str, entropy: Callable[[int], bytes]) -> Signer:
     """Make a new key from 32 bytes of `entropy`."""
     return Signer(name, Ed25519PrivateKey.from_private_bytes(entropy(32)))
 
