@@ -9,10 +9,11 @@ whole: an import that was cut short goes on behind the last record.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from a2a_ledger.capture.import_report import ImportReport, LineFault
 from a2a_ledger.capture.import_source import digest_of, lines_of, start_of
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, read_line
 from a2a_ledger.capture.peerview import PeerViews
@@ -49,26 +50,6 @@ if TYPE_CHECKING:
 
 _MAX_PENDING = 500
 _PEER_DIGITS = 32
-
-
-@dataclass(slots=True)
-class ImportReport:
-    """What an import did."""
-
-    source: str
-    """SHA-256 of the file, hex."""
-    first_line: int = 1
-    """Where it began; more than 1 if it went on behind an earlier, unfinished import."""
-    lines: int = 0
-    exchanges: int = 0
-    cards: int = 0
-    pushes: int = 0
-    tasks: int = 0
-    """Tasks that were opened by a send."""
-    adopted: int = 0
-    events: int = 0
-    unreadable: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """Line and reason."""
 
 
 def import_jsonl(
@@ -368,7 +349,7 @@ class _Import:
         return self.report.source[:_PEER_DIGITS]
 
     def _unreadable(self, raw: bytes, reason: str) -> None:
-        self.report.unreadable.append((self._number, reason))
+        self.report.faults.append(LineFault(self._number, reason))
         event = MessageRecorded(
             peer=self._nobody(),
             direction="in",
