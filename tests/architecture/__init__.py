@@ -1,0 +1,1 @@
+"""The house holds: layers, wheel, names, sizes."""
