@@ -153,6 +153,12 @@ def test_what_cannot_be_proved_is_not_asked_for() -> None:
             verify_consistency(old, 9, empty_root(), trees.mth(0, 9), [])
 
 
+@pytest.mark.parametrize(("index", "size"), [(0, 0), (8, 8), (9, 8), (-1, 8)])
+def test_a_leaf_outside_of_the_tree_is_refused_whatever_the_proof(index: int, size: int) -> None:
+    with pytest.raises(InclusionError, match="expected an index below the size"):
+        verify_inclusion(index, size, HASHES[0], [HASHES[1]], node_hash(HASHES[0], HASHES[1]))
+
+
 def test_equal_sizes_need_equal_roots() -> None:
     with pytest.raises(ConsistencyError, match="does not extend"):
         verify_consistency(9, 9, trees.mth(0, 9), trees.mth(1, 10), [])
