@@ -209,6 +209,11 @@ def salt_file(index: int) -> str:
     return f"{RECORDS}{index}.salt"
 
 
+def statement_file(index: int) -> str:
+    """Return the name of the signed statement of the finding at `index`."""
+    return f"{STATEMENTS}{index}.dsse.json"
+
+
 def stream_key_file(stream: str) -> str:
     """Return the name of a stream's key; the colon of a stream's name is no plain file name character."""
     return f"{STREAMS}{stream.replace(':', '.')}.key"

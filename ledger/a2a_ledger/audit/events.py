@@ -1,0 +1,247 @@
+"""The audit's one pass over the events: each row held against its record, its stream, its leaf, its tags."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.audit.fault import Fault
+from a2a_ledger.audit.keys import commits_to
+from a2a_ledger.audit.tree import TreePass
+from a2a_ledger.codec import (
+    SECRET,
+    Hole,
+    blob_id,
+    leaf,
+    read_record,
+    stream_tag,
+    tags_of,
+    unpack_container,
+    unpack_parts,
+)
+from a2a_ledger.errors import FormatError
+from a2a_ledger.merkle import leaf_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from a2a_ledger.audit.heads import Heads
+    from a2a_ledger.audit.keys import AuditKeys
+    from a2a_ledger.codec import Part, Record
+    from a2a_ledger.store import RawTables
+
+_IN_MEMORY = 65_536  # stream tips held at once; the rest lies in a temporary file
+_ALL_ONES = (1 << 64) - 1
+
+Row = tuple[object, ...]
+
+
+class Tips:
+    """The newest version and commitment of every stream, with bounded memory."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, str]] = {}
+        self._spilled: sqlite3.Connection | None = None
+
+    def get(self, stream: str) -> tuple[int, str | None]:
+        """Return version and c of the newest event met; -1 and None before the first."""
+        found: tuple[int, str] | None = self._held.get(stream)
+        if found is None and self._spilled is not None:
+            found = self._spilled.execute("SELECT ver, c FROM tips WHERE stream = ?", (stream,)).fetchone()
+        return found or (-1, None)
+
+    def set(self, stream: str, ver: int, c: str) -> None:
+        """Note the newest event of a stream."""
+        self._held[stream] = ver, c
+        if len(self._held) > _IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._spilled is None:
+            self._spilled = sqlite3.connect("")  # a private temporary file that SQLite removes itself
+            self._spilled.execute("CREATE TABLE tips (stream TEXT PRIMARY KEY, ver INTEGER, c TEXT) WITHOUT ROWID")
+        rows = ((stream, ver, c) for stream, (ver, c) in self._held.items())
+        self._spilled.executemany("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", rows)
+        self._held.clear()
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        if self._spilled is not None:
+            self._spilled.close()
+
+
+class EventPass:
+    """Takes the rows of events in log order.
+
+    Attributes:
+        count: rows taken.
+        next: the log index that the next row has to have.
+        tree: the tree over the leaves so far.
+        large_blobs: ids of the blobs that lie in a table of their own and belong to a record.
+        tag_count: lookup tags that the records have.
+    """
+
+    def __init__(self, origin: str, raw: RawTables, keys: AuditKeys, heads: Heads, faults: list[Fault]) -> None:
+        self._origin = origin
+        self._raw = raw
+        self._keys = keys
+        self._heads = heads
+        self._faults = faults
+        self._tips = Tips()
+        self._lost: list[tuple[Record, str]] = []  # blobs that are gone; erasure may explain them
+        self._erased: set[tuple[str, int]] = set()
+        self._tag_sum = 0
+        self._tag_fault = False
+        self.count = 0
+        self.next = 0
+        self.tree = TreePass(raw, faults)
+        self.large_blobs: set[object] = set()
+        self.tag_count = 0
+
+    def take(self, row: Row) -> None:
+        """Check one row and everything that hangs on it."""
+        rowid, stream, ver, topic, c, t, state = row
+        n = cast("int", rowid) - 1
+        if n != self.next:
+            self._fault("index", n, f"expected the event at index {self.next}, found index {n}: events are missing")
+            self.tree.broken = True
+        self.count += 1
+        self.next = n + 1
+        if isinstance(c, bytes) and isinstance(t, bytes) and len(c) == len(t) == SECRET:
+            self.tree.push(leaf_hash(leaf(self._origin, n, c, t)))
+        else:
+            self._fault("record", n, "the commitment or the tag beside the event is not 32 octets")
+            self.tree.broken = True
+        try:
+            salt, raw, inline = unpack_container(state)
+            record = read_record(salt, raw, n=n, trusted=True)
+        except FormatError as problem:
+            self._fault("container", n, str(problem))
+            if isinstance(stream, str) and isinstance(ver, int) and isinstance(c, bytes):
+                self._tips.set(stream, ver, c.hex())  # what comes after it is not at fault
+        else:
+            if not isinstance(c, bytes) or record.c != c.hex():
+                self._fault("record", n, f"the record of event {n} is not what its leaf commits to")
+            elif record.log != self._origin:
+                self._fault("record", n, f"event {n} belongs to log {record.log}")
+            if (record.stream, record.ver, record.type) != (stream, ver, topic):
+                found = f"{stream!a} version {ver!a}, {topic!a}"
+                self._fault(
+                    "envelope",
+                    n,
+                    f"event {n} is {record.stream} version {record.ver}, {record.type}; its row says {found}",
+                )
+            self._take_record(record, t, inline)
+        if self.next >= self._heads.due:
+            self._heads.meet(self.next, self.tree)
+
+    def _take_record(self, record: Record, t: object, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
+        """Check what only the record itself can tell."""
+        n, stream = record.n, record.stream
+        ver, c = self._tips.get(stream)
+        if record.ver != ver + 1 or record.prev != c:
+            self._fault("stream", n, f"event {n} is {stream} version {record.ver}; it does not follow version {ver}")
+        self._tips.set(stream, record.ver, record.c)
+        key = self._keys.find(stream)
+        if key is None:
+            if ver < 0:
+                self._fault("key", n, f"the key store has no key of {stream}")
+        else:
+            if record.ver == 0 and not commits_to(stream, key, record.data.get("stream_commitment")):
+                self._fault("key", n, f"{stream} does not commit to the key that the key store has for it")
+            if t != stream_tag(key, record.ver):
+                self._fault("tag", n, f"the leaf of event {n} does not carry the tag of {stream} version {record.ver}")
+                self._tag_fault = True
+        if record.blobs or inline:
+            self._check_blobs(record, inline)
+        for tag in tags_of(stream, record.type, record.data):
+            self.tag_count += 1
+            self._tag_sum += hash((tag, n))
+        if stream == "ledger":
+            self._heads.learn(record)
+        elif record.type == "content.erased.v1":
+            self._note_erasure(record)
+
+    def _check_blobs(self, record: Record, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
+        met = 0
+        for role, ref in record.blobs.items():
+            identity = bytes.fromhex(ref.id)
+            parts = inline.get(identity)
+            if parts is not None:
+                met += 1
+            else:
+                parts = self._large(identity, record, role)
+                if parts is None:
+                    continue
+            size = 0
+            for part in parts:
+                size += part.length if isinstance(part, Hole) else len(part.content)
+            if size != ref.size or blob_id(parts) != identity:
+                self._fault("blob", record.n, f"blob {role} of event {record.n} is not what its record commits to")
+        if met != len(inline):
+            self._fault("blob", record.n, f"{len(inline) - met} blobs stored with event {record.n} belong to no record")
+
+    def _large(self, identity: bytes, record: Record, role: str) -> tuple[Part, ...] | None:
+        stored = self._raw.blob(identity)
+        if stored is None:
+            self._lost.append((record, role))
+            return None
+        self.large_blobs.add(identity)
+        try:
+            return unpack_parts(stored)
+        except FormatError as problem:
+            self._fault("blob", record.n, f"blob {role} of event {record.n} cannot be read: {problem}")
+            return None
+
+    def _note_erasure(self, record: Record) -> None:
+        listed = record.data.get("records")
+        for ref in listed if isinstance(listed, list) else []:
+            match ref:
+                case {"stream": str(stream), "ver": int(ver)}:
+                    self._erased.add((stream, ver))
+                case _:
+                    pass
+
+    def finish(self) -> None:
+        """Say what only the end of the log can tell."""
+        for record, role in self._lost:
+            if (record.stream, record.ver) not in self._erased:
+                self._fault("blob", record.n, f"blob {role} of event {record.n} is missing")
+        if self._tag_fault:
+            self._check_twins()
+        self.tree.finish()
+        self._tips.close()
+
+    def _check_twins(self) -> None:
+        """Look for two leaves with one tag; where all tags are right there can be none."""
+        with sqlite3.connect("") as places:
+            places.execute("CREATE TABLE tags (t BLOB, n INTEGER)")
+            rows = self._raw.rows("ledger_events")
+            places.executemany("INSERT INTO tags VALUES (?, ?)", ((row[5], cast("int", row[0]) - 1) for row in rows))
+            twins = places.execute("SELECT min(n), max(n) FROM tags GROUP BY t HAVING count(*) > 1").fetchall()
+        places.close()
+        for first, last in twins:
+            self._fault(
+                "tag", last, f"the leaves of events {first} and {last} carry one tag: two stories for one place"
+            )
+
+    def tags_differ(self, rows: Iterable[Row]) -> bool:
+        """Say whether the stored lookup tags are another set than that of the records."""
+        total, count = 0, 0
+        for row in rows:
+            total += hash(row)
+            count += 1
+        return count != self.tag_count or (total - self._tag_sum) & _ALL_ONES != 0
+
+    def tags_of_row(self, row: Row) -> Iterator[tuple[int, str]]:
+        """Yield (log index, lookup tag) for one raw row of events, nothing if it cannot be read."""
+        try:
+            salt, raw, _ = unpack_container(row[6])
+            record = read_record(salt, raw, n=cast("int", row[0]) - 1, trusted=True)
+        except FormatError:
+            return
+        for tag in tags_of(record.stream, record.type, record.data):
+            yield record.n, tag
+
+    def _fault(self, kind: str, position: int | None, detail: str) -> None:
+        self._faults.append(Fault(kind, position, detail))

@@ -1,0 +1,171 @@
+"""The audit of signed heads: kept checkpoints and both copies of the high-water mark, held against the tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from a2a_ledger.audit.fault import Fault
+from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint, parse_checkpoint
+from a2a_ledger.errors import FormatError, LedgerError
+from a2a_ledger.note import parse_note
+from a2a_ledger.proven import Keys, read_keys
+from a2a_ledger.store.schema import CHECKPOINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_ledger.audit.tree import TreePass
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.codec import Record
+    from a2a_ledger.store import RawTables
+    from a2a_ledger.store.mark import HighWaterMark
+
+_ALL = 1 << 62  # as a size: beyond every head
+
+
+class Outside(NamedTuple):
+    """A signed head that lies outside of the database: a copy of the mark, or one that the reader kept."""
+
+    kind: str  # of the fault, if it does not fit
+    what: str
+    size: int
+    note: str
+
+
+class Heads:
+    """Meets every signed head at the size that it speaks of, while the tree grows past it.
+
+    Attributes:
+        due: the size of the next head; the tree calls `meet` when it gets there.
+        newest: size and root (hex) of the newest head that fits.
+        anchored: the largest size that an anchor of ours speaks of.
+        notes: what is no fault and worth saying.
+    """
+
+    def __init__(
+        self,
+        raw: RawTables,
+        mark: HighWaterMark | None,
+        origin: str,
+        faults: list[Fault],
+        earlier: Sequence[bytes | str] = (),
+    ) -> None:
+        self._origin = origin
+        self._faults = faults
+        self._rows = iter(raw.rows(CHECKPOINTS))
+        self._kept: tuple[int, object] | None = None
+        self._key_events: list[Record] = []
+        self._keys = Keys()
+        self._differing: list[int] = []
+        self.newest: tuple[int, str] | None = None
+        self.anchored = 0
+        self.notes: list[str] = []
+        self._outside = _read_marks(mark, faults, self.notes) if mark is not None else []
+        self._outside += _read_earlier(earlier, faults)
+        self.due = 0
+        self._next_kept()
+
+    def learn(self, record: Record) -> None:
+        """Take in a key event or an anchor."""
+        if record.type.startswith("key."):
+            self._key_events.append(record)
+            self._keys = read_keys(self._key_events, self._origin)
+        elif record.type == "checkpoint.anchored.v1":
+            size = record.data.get("size")
+            if (
+                record.data.get("origin") == self._origin
+                and record.data.get("kind") != "peer"
+                and isinstance(size, int)
+            ):
+                self.anchored = max(self.anchored, size)
+
+    def meet(self, size: int, tree: TreePass) -> None:
+        """Hold every head of this size against the tree."""
+        while self._kept is not None and self._kept[0] <= size:
+            at, note = self._kept
+            if at < size:  # only a size below 1 is passed by
+                self._faults.append(Fault("checkpoint", None, f"a kept head has the impossible size {at}"))
+            else:
+                self._check(size, note, tree)
+            self._next_kept()
+        for outside in [outside for outside in self._outside if outside.size <= size]:
+            self._check(outside.size, outside.note, tree, outside)
+            self._outside.remove(outside)
+        self._set_due()
+
+    def finish(self, size: int) -> None:
+        """Say which heads cover events that are not there."""
+        while self._kept is not None:
+            at = self._kept[0]
+            self._faults.append(Fault("truncated", size, f"a signed head covers {at} events, the log ends at {size}"))
+            self._next_kept()
+        for outside in self._outside:
+            detail = f"{outside.what} covers {outside.size} events, the log ends at {size}: the database is an old copy"
+            self._faults.append(Fault("truncated", size, detail))
+        if self._differing:
+            first, more = self._differing[0], len(self._differing) - 1
+            detail = f"the head signed at size {first} has another root than these leaves"
+            if more:
+                detail += f"; so have {more} later ones"
+            self._faults.append(Fault("checkpoint", first - 1, detail))
+
+    def _check(self, size: int, note: object, tree: TreePass, outside: Outside | None = None) -> None:
+        kind, what = (outside.kind, outside.what) if outside else ("checkpoint", f"the head kept for size {size}")
+        try:
+            head = self._open(note, size)
+        except LedgerError as problem:
+            self._faults.append(Fault(kind, size - 1, f"{what}: {problem}"))
+            return
+        if tree.broken or head.root != tree.root():
+            if outside is None:
+                self._differing.append(size)
+            elif size not in self._differing:
+                self._faults.append(Fault(kind, size - 1, f"{what} is over other leaves than these"))
+        else:
+            self.newest = max(self.newest or (0, ""), (size, head.root.hex()))
+
+    def _open(self, note: object, size: int) -> Checkpoint:
+        """Read a head and check its signature by a log key of its size."""
+        if not isinstance(note, str):
+            raise FormatError("is not a text")
+        head = open_checkpoint(note, self._keys.speaking("log", size)).checkpoint
+        if head.size != size or head.origin != self._origin:
+            raise FormatError(f"speaks of size {head.size} of {head.origin}")
+        return head
+
+    def _next_kept(self) -> None:
+        row = next(self._rows, None)
+        self._kept = None if row is None else cast("tuple[int, object]", row)
+        self._set_due()
+
+    def _set_due(self) -> None:
+        sizes = [outside.size for outside in self._outside]
+        self.due = min([*sizes, self._kept[0] if self._kept is not None else _ALL], default=_ALL)
+
+
+def _read_marks(mark: HighWaterMark, faults: list[Fault], notes: list[str]) -> list[Outside]:
+    """Return the copies of the mark that can be read."""
+    found: list[Outside] = []
+    for path in (mark.beside, mark.apart):
+        what = f"the high-water mark {path}"
+        try:
+            note = path.read_text(encoding="utf-8")
+            found.append(Outside("mark", what, checkpoint_of(note).size, note))
+        except FileNotFoundError:
+            notes.append(f"one copy of the high-water mark is missing: {path}")
+        except (OSError, ValueError, LedgerError) as problem:
+            faults.append(Fault("mark", None, f"{what} cannot be read: {problem}"))
+    return found
+
+
+def _read_earlier(earlier: Sequence[bytes | str], faults: list[Fault]) -> list[Outside]:
+    """Return the heads that the reader kept, as far as they can be read."""
+    found: list[Outside] = []
+    for number, raw in enumerate(earlier, start=1):
+        what = f"the earlier head {number} that you gave"
+        try:
+            note = parse_note(raw)
+            found.append(Outside("earlier", what, parse_checkpoint(note.text).size, str(note)))
+        except LedgerError as problem:
+            faults.append(Fault("earlier", None, f"{what} cannot be read: {problem}"))
+    return found

@@ -1,0 +1,97 @@
+"""The audit's view of the key store: rows checked one by one, keys found without making or keeping any."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from a2a_ledger.audit.fault import Fault
+from a2a_ledger.codec import SECRET, findings_key, stream_commitment, task_id
+from a2a_ledger.errors import LedgerError
+from a2a_ledger.store.keystore import redaction_id
+from a2a_ledger.store.schema import row_digest
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from a2a_ledger.store import Store
+
+_REMEMBERED = 4096  # keys of streams that were met last
+_TABLES = ("stream_keys", "streams", "redaction_keys", "facts")
+
+
+class AuditKeys:
+    """Finds stream keys in keys.db as it lies there; use it as a context manager."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._stack = ExitStack()
+        self._known: OrderedDict[str, bytes | None] = OrderedDict()
+        self._connection: sqlite3.Connection
+
+    def __enter__(self) -> Self:
+        """Open the key store for reading."""
+        self._connection = self._stack.enter_context(self._store.keys.connections.reading())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the connection back."""
+        self._stack.close()
+
+    def check_rows(self) -> list[Fault]:
+        """Check every row of the key store by its check column and by what its columns say of each other."""
+        try:
+            with self._store.raw_keys() as raw:
+                return [
+                    Fault("key", None, f"row {number} of {table} in the key store was changed from outside")
+                    for table in _TABLES
+                    for number, row in enumerate(raw.rows(table), start=1)
+                    if not _is_whole(table, row)
+                ]
+        except LedgerError as problem:
+            return [Fault("key", None, f"the key store cannot be read: {problem}")]
+
+    def find(self, stream: str) -> bytes | None:
+        """Return the key of a stream, None if the key store has none; never makes one."""
+        if stream in self._known:
+            self._known.move_to_end(stream)
+            return self._known[stream]
+        key = self._known[stream] = self._look_up(stream)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return key
+
+    def _look_up(self, stream: str) -> bytes | None:
+        kind, _, name = stream.partition(":")
+        if kind == "findings":
+            about = self.find(name if name.startswith("peer:") else f"task:{name}")
+            return None if about is None else findings_key(about)
+        if kind == "task":
+            query = "SELECT key FROM stream_keys WHERE id >= ?1 AND id < ?1 || 'g'"
+        else:
+            query = "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = ?1"
+        row: tuple[object] | None = self._connection.execute(query, (name if kind == "task" else stream,)).fetchone()
+        key = None if row is None else row[0]
+        return key if isinstance(key, bytes) and len(key) == SECRET else None
+
+
+def commits_to(stream: str, key: bytes, stated: object) -> bool:
+    """Say whether a stream commits to this key: a task by its name, others by what version 0 states."""
+    if stream.startswith("task:"):
+        return stream == f"task:{task_id(key)}"
+    return stated == stream_commitment(key)
+
+
+def _is_whole(table: str, row: tuple[object, ...]) -> bool:
+    *values, digest = row
+    plain = [value for value in values if isinstance(value, (str, int, bytes))]
+    if len(plain) != len(values) or digest != row_digest(table, *plain):
+        return False
+    match table, plain:
+        case "stream_keys", [identity, bytes(key)]:
+            return identity == stream_commitment(key)
+        case "redaction_keys", [_, identity, bytes(key)]:
+            return identity == redaction_id(key)
+        case _:
+            return True

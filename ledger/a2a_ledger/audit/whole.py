@@ -1,0 +1,207 @@
+"""The audit: everything in a ledger worked out again from its records, in one pass, with flat memory.
+
+Nothing that the ledger has worked out before is believed: every record is hashed again, every
+stream chained again, every leaf, tile, root and lookup tag made again and compared, every
+signature checked. It reads one snapshot and never writes, needs no private key, and goes on after a
+fault. A fault is a value, never an exception:
+
+| kind | what is not as it must be |
+|---|---|
+| `index` | the log indexes do not run densely from 0 |
+| `container` | a stored state cannot be read |
+| `record` | a record is not what its leaf commits to, or not of this log |
+| `envelope` | stream, version or topic beside a record differ from the record |
+| `stream` | a stream's versions or its chain of `prev` break |
+| `tag` | a leaf does not carry its stream's tag, or two leaves carry one |
+| `key` | a stream's key is missing or is not the one it commits to, or a row of the key store is damaged |
+| `blob` | a blob is missing, is not what its record commits to, or belongs to no record |
+| `tile` | a tile of the tree is not made from the leaves |
+| `lookup` | the lookup tags are not those of the records |
+| `checkpoint` | a signed head is malformed, not by a key of the log, or not over these leaves |
+| `truncated` | a signed head or a mark covers events that are not there |
+| `earlier` | a head that the reader kept elsewhere is not over these leaves |
+| `mark` | a copy of the high-water mark is damaged, or is over other leaves |
+| `tracking` | a follower's position is damaged, or lies beyond the log |
+| `view` | a read model is not what the records give |
+| `database` | the file is damaged below the level of rows |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.audit.events import EventPass
+from a2a_ledger.audit.fault import Fault
+from a2a_ledger.audit.heads import Heads
+from a2a_ledger.audit.keys import AuditKeys
+from a2a_ledger.errors import LedgerError
+from a2a_ledger.store.schema import BLOBS, EVENTS, TAGS, TILES, TRACKING, row_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from a2a_ledger.events import Json
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store import RawTables, Store
+    from a2a_ledger.store.mark import HighWaterMark
+
+
+_STRIDE = 1000  # events between two reports of progress
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit found.
+
+    Attributes:
+        events: rows of events.
+        leaves: leaves that follow one another from 0.
+        checkpoint: size and root (hex) of the newest signed head that fits; None: there is none.
+        anchored_size: the largest size that somebody else has put a signature to.
+        faults: in the order in which they were found.
+        notes: what is no fault and worth saying.
+    """
+
+    events: int
+    leaves: int
+    checkpoint: tuple[int, str] | None
+    anchored_size: int
+    faults: tuple[Fault, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Say whether there is no fault."""
+        return not self.faults
+
+    @property
+    def uncovered(self) -> int:
+        """Return how many events no signed head covers yet: nothing protects them from being removed."""
+        return max(0, self.events - (self.checkpoint[0] if self.checkpoint else 0))
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the shape of `audit --format json`."""
+        head: Json = None if self.checkpoint is None else {"size": self.checkpoint[0], "root": self.checkpoint[1]}
+        return {
+            "events": self.events,
+            "leaves": self.leaves,
+            "checkpoint": head,
+            "anchored_size": self.anchored_size,
+            "faults": [fault.to_json() for fault in self.faults],
+        }
+
+
+def audit_ledger(
+    ledger: ContractLedger,
+    *,
+    earlier: Sequence[bytes | str] = (),
+    views: Iterable[Callable[[], Iterable[str]]] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> AuditReport:
+    """Audit an open ledger: its database, its key store and both copies of its mark; see `audit`."""
+    return audit(ledger.store, mark=ledger.mark, earlier=earlier, views=views, progress=progress)
+
+
+def audit(
+    store: Store,
+    *,
+    mark: HighWaterMark | None = None,
+    earlier: Sequence[bytes | str] = (),
+    views: Iterable[Callable[[], Iterable[str]]] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> AuditReport:
+    """Work everything out again and say what does not fit.
+
+    Args:
+        store: the ledger's store; may be read-only.
+        mark: where both copies of the high-water mark lie.
+        earlier: signed heads that the reader kept elsewhere.
+        views: one callable a read model that makes it again and yields a sentence for each difference.
+        progress: told how many events are done, and of how many, now and then.
+
+    Raises:
+        StoreError: the database cannot be read at all.
+    """
+    faults: list[Fault] = []
+    with AuditKeys(store) as keys, store.raw() as raw:
+        faults += [Fault("database", None, text) for text in raw.damage()]
+        faults += keys.check_rows()
+        heads = Heads(raw, mark, store.origin, faults, earlier)
+        events = EventPass(store.origin, raw, keys, heads, faults)
+        try:
+            size = raw.count(EVENTS) if progress is not None else 0
+            for row in raw.rows(EVENTS):
+                events.take(row)
+                if progress is not None and not events.count % _STRIDE:
+                    progress(events.count, size)
+            events.finish()
+            heads.finish(events.next)
+            faults += _check_leftovers(raw, events)
+            faults += _check_tracking(raw, events.next)
+        except LedgerError as problem:  # SQLite gave up below the level of rows: say it, and report what was read
+            faults.append(Fault("database", events.next, str(problem)))
+    for view in views:
+        faults += _differences(view)
+    return AuditReport(
+        events=events.count,
+        leaves=events.tree.size,
+        checkpoint=heads.newest,
+        anchored_size=heads.anchored,
+        faults=tuple(faults),
+        notes=tuple(heads.notes),
+    )
+
+
+def _differences(view: Callable[[], Iterable[str]]) -> list[Fault]:
+    try:
+        return [Fault("view", None, text) for text in view()]
+    except LedgerError as problem:
+        return [Fault("view", None, f"cannot be made again: {problem}")]
+
+
+def _check_leftovers(raw: RawTables, events: EventPass) -> list[Fault]:
+    """Find rows that nothing of the log accounts for."""
+    faults: list[Fault] = []
+    if raw.count(BLOBS) != len(events.large_blobs):
+        strangers = [row[0] for row in raw.rows(BLOBS) if row[0] not in events.large_blobs]
+        faults += [Fault("blob", None, f"a stored blob belongs to no record: {_shown(blob)}") for blob in strangers]
+    tree = events.tree
+    if not tree.broken and raw.count(TILES) != sum(tree.tiles):
+        for level, place, _ in raw.rows(TILES):
+            there = isinstance(level, int) and isinstance(place, int) and 0 <= level < len(tree.tiles)
+            if not there or not 0 <= cast("int", place) < tree.tiles[cast("int", level)]:
+                faults.append(Fault("tile", None, f"the tile at level {level!a}, index {place!a} has no leaves"))
+    if events.tags_differ(raw.rows(TAGS)):
+        missing = _missing_tags(raw, events)
+        extra = raw.count(TAGS) - (events.tag_count - len(missing))
+        faults += missing
+        if extra:
+            faults.append(Fault("lookup", None, f"{extra} lookup tags belong to no record"))
+    return faults
+
+
+def _missing_tags(raw: RawTables, events: EventPass) -> list[Fault]:
+    """Go over the records again, which only a fault makes necessary, and name the tags that are gone."""
+    return [
+        Fault("lookup", n, f"lookup tag {tag} of event {n} is missing")
+        for row in raw.rows(EVENTS)
+        for n, tag in events.tags_of_row(row)
+        if not raw.has_tag(tag, n)
+    ]
+
+
+def _check_tracking(raw: RawTables, size: int) -> list[Fault]:
+    """Check the followers' positions, which nothing in the log determines, by the check column of each row."""
+    faults: list[Fault] = []
+    for name, position, digest in raw.rows(TRACKING):
+        where = position - 1 if isinstance(position, int) else None
+        if not isinstance(name, str) or not isinstance(position, int) or digest != row_digest(TRACKING, name, position):
+            faults.append(Fault("tracking", None, f"the position of follower {_shown(name)} was changed from outside"))
+        elif not 0 <= position <= size:
+            faults.append(Fault("tracking", where, f"follower {name} is at {position}, the log has {size} events"))
+    return faults
+
+
+def _shown(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else ascii(value)

@@ -1,0 +1,347 @@
+"""Export: one task's evidence as one file that the other side's lawyer can check (docs/format.md section 11).
+
+Reading verbs never write events, and neither does this one. Where the log key is at hand a head is
+signed first, so that everything recorded is covered; a copy without keys exports under the newest
+signed head that it holds, and says what that does not cover. The same events, head and clock give the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger import bundle as layout
+from a2a_ledger.bundle import IndexRow, blob_files, index_text, write_bundle
+from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of
+from a2a_ledger.codec import Hole, canonical, leaf, timestamp
+from a2a_ledger.divergence import RULE_SET
+from a2a_ledger.errors import StoreError
+from a2a_ledger.freshness import RULES as FRESHNESS
+from a2a_ledger.keys import parse_vkey
+from a2a_ledger.ledger import SOFTWARE
+from a2a_ledger.report import LETTERS
+from a2a_ledger.selection import story_of
+from a2a_ledger.signed import EXPORT
+from a2a_ledger.statement import leaf_subject, sign_envelope, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.selection import TaskStory
+
+VERIFIER = "verifier"
+"""The follower whose position says how far findings are due."""
+
+_FORM = "a2a-evidence/1"
+_NOT_CLAIMED = (
+    "that the peer sent these messages: the peer signed none of them",
+    "that anything was recorded at the time that `at` states: it is the recorder's own clock",
+    "that nothing happened which the recorder did not see",
+    "that the log has no later events of this task than the bundle shows",
+    "that a change of the peer's card breaks A2A: a finding says that the peer left the frozen contract",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A bundle and what it covers.
+
+    Attributes:
+        data: the zip.
+        task: the local task id.
+        events: how many events it holds.
+        size: size of the signed head that covers them.
+        later_events: events of this task behind that head, which are not in the bundle.
+        signed: the exporter signed it.
+    """
+
+    data: bytes
+    task: str
+    events: int
+    size: int
+    later_events: int
+    signed: bool
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the facts of the export, for `export --format json`."""
+        return {
+            "task": self.task,
+            "bytes": len(self.data),
+            "events": self.events,
+            "checkpoint": self.size,
+            "later_events": self.later_events,
+            "signed": self.signed,
+        }
+
+    def __str__(self) -> str:
+        """Say in one line what the bundle holds, what covers it and who signed it."""
+        signed = "" if self.signed else " Not signed by an exporter: no export key here."
+        return (
+            f"{-(-len(self.data) // 1000)} KB: {self.events} events, all of {self.task} up to checkpoint {self.size} "
+            f"(not anchored; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
+        )
+
+
+def export_task(ledger: ContractLedger, task: str, out: Path | None = None) -> Exported:
+    """Make the bundle of one task, and write it to `out` if that is given.
+
+    Args:
+        ledger: the ledger; with its keys a head is signed first and the bundle is signed.
+        task: the local task id.
+        out: the file to write; it is replaced as a whole or not at all.
+
+    Raises:
+        UsageError: there is no such task.
+        StoreError: no signed head covers any of it, or `out` cannot be written.
+        BundleError: the task has more or larger content than a bundle may have.
+    """
+    note, head = _head_of(ledger)
+    story = story_of(ledger.store, task, before=head.size)
+    everything = len(ledger.store.read_stream(f"task:{task}")) + len(ledger.store.read_stream(f"findings:{task}"))
+    maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings))
+    made = maker.make()
+    if out is not None:
+        _write(out, made.data)
+    return made
+
+
+def _head_of(ledger: ContractLedger) -> tuple[str, Checkpoint]:
+    """Return a signed head over everything, or the newest that there is."""
+    if "log" in ledger.signers and not ledger.read_only and ledger.home is not None:
+        note = ledger.sign_checkpoint()
+    else:
+        kept = ledger.store.latest_checkpoint()
+        if kept is None:
+            raise StoreError(
+                f"no signed head covers any event of {ledger.origin}: sign one with `a2a-ledger checkpoint sign` "
+                "where the log key is, and export then"
+            )
+        note = kept[1]
+    return note, checkpoint_of(note)
+
+
+class _Maker:
+    """Collects the files of one bundle."""
+
+    def __init__(self, ledger: ContractLedger, story: TaskStory, note: str, head: Checkpoint, later: int) -> None:
+        self._ledger = ledger
+        self._story = story
+        self._records = story.all
+        self._note = note
+        self._head = head
+        self._later = later
+        self._signer = ledger.signers.get("export")
+        self._files: dict[str, bytes] = {}
+        self._withheld: list[Json] = []
+        self._leaves = {
+            record.n: leaf(ledger.origin, record.n, bytes.fromhex(record.c), bytes.fromhex(record.t))
+            for record in self._records
+        }
+
+    def make(self) -> Exported:
+        """Return the bundle."""
+        at = self._ledger.clock()
+        self._add_log()
+        for record in self._records:
+            self._add_record(record)
+        self._add_streams()
+        self._add_keys()
+        self._add_replay()
+        self._files[layout.CLAIMS] = canonical(self._claims())
+        self._files[layout.CUSTODY] = canonical(
+            {
+                "acquired_by": SOFTWARE,
+                "clock": "the clock of the recording machine; nobody attests to it",
+                "custodian": self._ledger.origin,
+                "exported_at": timestamp(at),
+                "hand_overs": [],
+            }
+        )
+        if self._signer is not None:
+            payload = statement(
+                [leaf_subject(self._ledger.origin, n, raw) for n, raw in self._leaves.items()],
+                EXPORT,
+                {
+                    "at": timestamp(at),
+                    "checkpoint": self._checkpoint(),
+                    "ends": self._ends(),
+                    "exporter": self._signer.vkey,
+                    "query": {"task": self._story.task},
+                    "tool": SOFTWARE,
+                    "withheld": self._withheld,
+                },
+            )
+            self._files[layout.EXPORT_STATEMENT] = sign_envelope(payload, self._signer)
+        data = write_bundle(
+            self._files,
+            readme=_readme(self._ledger.origin, self._story, self._head.size, self._later),
+            info={
+                "Bagging-Date": timestamp(at)[:10],
+                "External-Identifier": f"{self._ledger.origin}#task:{self._story.task}",
+                "Log-Size": str(self._head.size),
+            },
+            sign=None if self._signer is None else self._signer.sign,
+        )
+        return Exported(
+            data=data,
+            task=self._story.task,
+            events=len(self._story.events) + len(self._story.findings) + len(self._story.fetches),
+            size=self._head.size,
+            later_events=self._later,
+            signed=self._signer is not None,
+        )
+
+    def _add_log(self) -> None:
+        store, size = self._ledger.store, self._head.size
+        rows: list[IndexRow] = []
+        for line, record in enumerate(self._records, start=1):
+            body = record.blobs.get("body")
+            where = f"{layout.BLOBS}{body.id}" if body else "-"
+            rows.append(IndexRow(line, record.n, record.stream, record.ver, layout.record_file(record.n), where))
+            proof = Proof(record.n, tuple(store.inclusion(record.n, size)), self._note)
+            self._files[layout.proof_file(record.n)] = str(proof).encode()
+        self._files[layout.CHECKPOINT] = self._note.encode()
+        self._files[layout.LEAVES] = b"".join(raw + b"\n" for raw in self._leaves.values())
+        self._files[layout.INDEX] = index_text(rows)
+
+    def _add_record(self, record: Record) -> None:
+        self._files[layout.record_file(record.n)] = record.raw
+        self._files[layout.salt_file(record.n)] = record.salt
+        for role, ref in record.blobs.items():
+            parts = record.stored_parts(role)
+            if parts is None:
+                raise StoreError(f"blob {role} of event {record.n} is missing: run `a2a-ledger audit`")
+            self._files |= blob_files(ref.id, parts)
+            for number, part in enumerate(parts):
+                if isinstance(part, Hole):
+                    self._withheld.append(
+                        {"blob": ref.id, "index": record.n, "part": number, "role": role, "size": part.length}
+                    )
+        if record.type == "violation.detected.v1":
+            self._files[layout.statement_file(record.n)] = record.content("statement") or b""
+
+    def _disclosed(self) -> list[tuple[str, list[Record]]]:
+        """Return the streams whose keys go along: the task's, and that of its findings."""
+        streams = (
+            (f"task:{self._story.task}", self._story.events),
+            (f"findings:{self._story.task}", self._story.findings),
+        )
+        return [(stream, records) for stream, records in streams if records]
+
+    def _add_streams(self) -> None:
+        for stream, _ in self._disclosed():
+            self._files[layout.stream_key_file(stream)] = self._ledger.store.keys.stream_key(stream)
+
+    def _add_keys(self) -> None:
+        logs: list[str] = []
+        for record in self._story.keys:
+            if record.type == "key.added.v1":
+                role, vkey = str(record.data["role"]), str(record.data["vkey"])
+                self._files[f"{layout.KEYS}{role}-{parse_vkey(vkey).key_id}.vkey"] = f"{vkey}\n".encode()
+                logs += [vkey] if role == "log" else []
+        lines = [
+            "# What the exporter suggests. Nobody should trust a policy that came with the evidence:",
+            "# get the key of the log from its owner by another way, compare, and write a policy of your own.",
+            *(f"log {vkey}" for vkey in logs),
+            "quorum none",
+        ]
+        self._files[layout.POLICY_EXAMPLE] = "".join(f"{line}\n" for line in lines).encode()
+
+    def _add_replay(self) -> None:
+        profile = self._ledger.profile
+        shipped = resources.files("a2a_ledger").joinpath("profiles/default.toml").read_bytes()
+        self._files[layout.REPLAY_PROFILE] = shipped
+        self._files[layout.ENGINE] = canonical(
+            {
+                "freshness": FRESHNESS,
+                "profile": profile.hash,
+                "rule_set": RULE_SET,
+                "software": SOFTWARE,
+                "verified_to": min(self._ledger.store.position(VERIFIER), self._head.size),
+            }
+        )
+        self._files[layout.EXPECTED] = b"".join(
+            canonical({"index": record.n, "type": record.type, **_outcome(record.data)}) + b"\n"
+            for record in self._records
+            if record.type in {"freshness.decided.v1", "violation.detected.v1"}
+        )
+
+    def _checkpoint(self) -> JsonObject:
+        return {"root": self._head.root.hex(), "size": self._head.size}
+
+    def _ends(self) -> list[Json]:
+        return [{"stream": stream, "ver": records[-1].ver} for stream, records in self._disclosed()]
+
+    def _claims(self) -> JsonObject:
+        return {
+            "checkpoint": self._checkpoint(),
+            "claims": list(cast("Sequence[Json]", LETTERS)),
+            "ends": self._ends(),
+            "events": len(self._records),
+            "form": _FORM,
+            "later_events": self._later,
+            "log": self._ledger.origin,
+            "not_claimed": list(cast("Sequence[Json]", _NOT_CLAIMED)),
+            "peer": self._story.peer,
+            "signed": self._signer is not None,
+            "task": self._story.task,
+            "withheld": self._withheld,
+        }
+
+
+def _outcome(data: JsonObject) -> JsonObject:
+    return {name: data[name] for name in ("decision", "reason", "rule", "about", "certainty") if name in data}
+
+
+def _write(out: Path, data: bytes) -> None:
+    """Put the file in place as a whole."""
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(out)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise StoreError(f"{out}: the bundle cannot be written ({problem.strerror})") from problem
+
+
+def _readme(origin: str, story: TaskStory, size: int, later: int) -> str:
+    """Return README.txt: plain words for somebody who has never seen such a file."""
+    claims = "\n".join(f"  - {line}" for line in _NOT_CLAIMED)
+    return f"""\
+EVIDENCE OF ONE TASK BETWEEN TWO AGENTS (A2A)
+
+This file holds what the log {origin}
+recorded about its task {story.task}:
+every event of that task up to the log's signed head of size {size},
+the agent cards that it was based on, and the findings about it.
+{later} later events of the task lie behind that head and are not in here.
+
+WHAT IS CLAIMED
+  - The records are those that the log committed to when it signed that head.
+  - The task's stream is shown without a gap from its first event on.
+  - What was left out (credentials, the tails of very long bodies) is listed in data/claims.json.
+  - Deciding and judging again over these records gives the same result.
+
+WHAT IS NOT CLAIMED
+{claims}
+
+HOW TO CHECK IT
+  1. Get the verifier from its project, not from whoever sent you this file.
+  2. Get the log's key from its owner by another way (a telephone will do). Keys inside of
+     this file (data/keys/untrusted) prove nothing about who made it.
+  3. a2a-ledger verify THIS.zip --trust 'KEY'
+  By hand, with common tools:
+     sha256sum --strict -c manifest-sha256.txt tagmanifest-sha256.txt
+     openssl pkeyutl -verify -pubin -inkey exporter.pem -rawin \\
+        -in tagmanifest-sha256.txt -sigfile tagmanifest-sha256.txt.sig
+  data/log/checkpoint is a C2SP signed note, data/log/proofs/* are C2SP proofs, and line n of
+  data/log/events.jsonl is the leaf that the n-th proof is about. docs/format.md of the project
+  (sections 11 and 12) says what every file means and what a verifier has to check.
+"""

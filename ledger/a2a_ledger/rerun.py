@@ -1,0 +1,237 @@
+"""Decides and judges again from records alone, and compares with what was recorded at the time, byte for byte.
+
+The replay of a task runs this over the store, the verifier over the records of a bundle: same
+inputs, same rules, same bytes, or the first difference. Only what the records say goes in; the
+clock of a decision is one of its recorded inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
+from a2a_ledger.codec import canonical, parse_canonical, tags_of
+from a2a_ledger.divergence import RULE_SET, Cases, RecordLog, payload_of, violation_of, violation_tag
+from a2a_ledger.errors import FormatError, LedgerError
+from a2a_ledger.fields import data_of
+from a2a_ledger.freshness import RULES as FRESHNESS
+from a2a_ledger.freshness import decide, inputs_from_json
+from a2a_ledger.profile import default_profile, parse_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from a2a_ledger.bundle import Bundle
+    from a2a_ledger.codec import Record
+    from a2a_ledger.divergence import CaseLog, Finding
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger.profile import Profile
+
+DECIDED: Final = "freshness.decided.v1"
+VIOLATION: Final = "violation.detected.v1"
+
+_NEEDS_PEER: Final = frozenset({"own-conduct", "card"})
+_NEEDS_PEER_RULES: Final = frozenset({"weaker-authorization"})
+_OUTSIDE: Final = frozenset({"stream_commitment"})  # said by the store, not by a rule
+
+
+class Difference(NamedTuple):
+    """Where the past and the re-run part: which event, what was recorded, what comes out now."""
+
+    n: int
+    what: str
+    recorded: str
+    now: str
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"event {self.n}: {self.what}: recorded {self.recorded}, again {self.now}"
+
+
+@dataclass(slots=True)
+class Rerun:
+    """What came out.
+
+    Attributes:
+        decisions: freshness decisions that were made again.
+        findings: recorded findings that were found again.
+        compared: differences, in log order.
+        missing: why some of it could not be done again; "" if all could.
+        not_established: what the findings do not establish, each sentence once.
+        said: the recorded findings in few words, for a summary.
+    """
+
+    decisions: int = 0
+    findings: int = 0
+    compared: list[Difference] = field(default_factory=list[Difference])
+    missing: str = ""
+    not_established: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+    @property
+    def differences(self) -> list[str]:
+        """Return the differences as sentences."""
+        return [str(difference) for difference in self.compared]
+
+    def summary(self) -> str:
+        """Say what was done again with equal bytes."""
+        verdict = "; ".join(self.said) or "no finding"
+        return f"{self.decisions} decisions and {self.findings} findings again, equal byte for byte: {verdict}"
+
+    @classmethod
+    def of_bundle(cls, bundle: Bundle, records: Mapping[int, Record]) -> Rerun:
+        """Do it over the records of a bundle.
+
+        The peer's stream is shown in part only, so a finding that rests on what a peer's stream does
+        *not* hold is compared where it was recorded and is otherwise left open.
+        """
+        run = cls()
+        try:
+            profile = _profile_of(bundle)
+            verified_to = _verified_to(bundle)
+        except LedgerError as problem:
+            run.missing = str(problem)
+            return run
+        shown = sorted(records.values(), key=lambda record: record.n)
+        run.decide_again(shown)
+        run.judge_again(shown, RecordLog(shown), profile, verified_to=verified_to, partial=True)
+        return run
+
+    def decide_again(self, records: Iterable[Record]) -> None:
+        """Make every recorded freshness decision again from its recorded inputs."""
+        for record in records:
+            if record.type != DECIDED:
+                continue
+            if record.data.get("rules") != FRESHNESS:
+                self._leave(f"event {record.n} was decided by rules {record.data.get('rules')}, here are {FRESHNESS}")
+                continue
+            try:
+                made = decide(inputs_from_json(record.data.get("inputs"))[0])
+            except LedgerError as problem:
+                self.compared.append(Difference(record.n, "inputs", "a decision", f"none: {problem}"))
+                continue
+            again: JsonObject = {
+                **record.data,
+                "decision": made.decision,
+                "reason": made.reason,
+                "at_stake": made.at_stake,
+            }
+            again.pop("retry_after", None)
+            if made.retry_after is not None:
+                again["retry_after"] = made.retry_after
+            self.decisions += 1
+            if canonical(again) != canonical(record.data):
+                self._differ(record.n, "decision", _decision(record.data), _decision(again))
+
+    def judge_again(
+        self, records: Iterable[Record], log: CaseLog, profile: Profile, *, verified_to: int, partial: bool
+    ) -> None:
+        """Judge the records again and compare with the findings among them.
+
+        Args:
+            records: what to judge and the recorded findings, in log order.
+            log: where earlier events are found.
+            profile: the profile of the time.
+            verified_to: how far the verifier had read, as a log size: behind it a finding may be due.
+            partial: the log lacks events of the peer and of other tasks.
+
+        A finding about the peer as a whole is compared where it was recorded and is else nobody's business here.
+        """
+        recorded: dict[str, Record] = {}
+        cases = Cases(log, profile)
+        found: list[Finding] = []
+        for record in records:
+            if record.type == VIOLATION:
+                self._take_recorded(record, profile, recorded)
+            else:
+                found += cases.judge(record)
+        for finding in found:
+            told = recorded.pop(violation_tag(finding, profile), None)
+            if told is not None:
+                self._compare(told, finding, profile)
+            elif finding.trigger.n >= verified_to:
+                self._leave(
+                    f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
+                )
+            elif finding.task is not None and not (partial and _rests_on_absence(finding)):
+                now = _finding(data_of(violation_of(finding, b"", profile)))
+                self._differ(finding.trigger.n, "finding", "none", now)
+        for told in recorded.values():
+            if partial and told.stream.startswith("findings:peer:"):
+                continue  # rests on other tasks, which are not disclosed; its statement was checked
+            self._differ(told.n, "finding", _finding(told.data), "none")
+        self.compared.sort()
+
+    def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, Record]) -> None:
+        """Keep a recorded finding under the tag by which the re-run will find it."""
+        data = record.data
+        self.said = (*self.said, f"{data.get('rule')}, about: {data.get('about')}, {data.get('certainty')}")
+        listed = data.get("not_established")
+        sentences = [str(item) for item in listed] if isinstance(listed, list) else []
+        self.not_established += tuple(item for item in sentences if item not in self.not_established)
+        if data.get("rule_set") != RULE_SET:
+            self._leave(f"event {record.n} was found by rule set {data.get('rule_set')}, here is {RULE_SET}")
+        elif data.get("profile_hash") != profile.hash:
+            self._leave(
+                f"event {record.n} was found under profile {data.get('profile_hash')}, at hand is {profile.hash}"
+            )
+        else:
+            recorded[_tag_of(record)] = record
+
+    def _compare(self, told: Record, finding: Finding, profile: Profile) -> None:
+        """Compare a finding with its record: the signed payload, by its digest, and the event's own fields."""
+        payload = payload_of(finding, told.log, profile)
+        again = data_of(violation_of(finding, payload, profile))
+        data = {name: value for name, value in told.data.items() if name not in _OUTSIDE}
+        self.findings += 1
+        if data.get("statement_sha256") != again["statement_sha256"]:
+            self._differ(
+                told.n, "statement", f"sha256 {data.get('statement_sha256')}", f"sha256 {again['statement_sha256']}"
+            )
+        elif canonical(data) != canonical(again):
+            self._differ(told.n, "finding", _finding(data), _finding(again))
+
+    def _differ(self, n: int, what: str, recorded: str, now: str) -> None:
+        self.compared.append(Difference(n, what, recorded, now))
+
+    def _leave(self, why: str) -> None:
+        """Note why something cannot be compared; the first reason is enough."""
+        self.missing = self.missing or why
+
+
+def _tag_of(record: Record) -> str:
+    """Return the lookup tag of a recorded finding; of an odd one, something that no re-run finds."""
+    return next(
+        (tag for tag in tags_of(record.stream, record.type, record.data) if tag.startswith("finding:")),
+        f"event {record.n}",
+    )
+
+
+def _rests_on_absence(finding: Finding) -> bool:
+    """Say whether a finding needs all of the peer's stream: it says that something did not happen in between."""
+    return finding.rule_class in _NEEDS_PEER or finding.rule in _NEEDS_PEER_RULES
+
+
+def _profile_of(bundle: Bundle) -> Profile:
+    """Return the profile that the bundle was judged under."""
+    return parse_profile(bundle.files[REPLAY_PROFILE]) if REPLAY_PROFILE in bundle.files else default_profile()
+
+
+def _verified_to(bundle: Bundle) -> int:
+    """Return how far the exporter says that his verifier had read."""
+    engine = parse_canonical(bundle.read(ENGINE))
+    match engine:
+        case {"verified_to": int(size)}:
+            return size
+        case _:
+            raise FormatError(f"{ENGINE}: expected a whole number `verified_to`")
+
+
+def _decision(data: JsonObject) -> str:
+    wait = f", wait {data['retry_after']} s" if "retry_after" in data else ""
+    return f"{data.get('decision')} {data.get('reason')} (at stake: {data.get('at_stake')}{wait})"
+
+
+def _finding(data: JsonObject) -> str:
+    return f"{data.get('rule')} about {data.get('about')}, {data.get('certainty')}"

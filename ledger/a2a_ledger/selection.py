@@ -1,0 +1,130 @@
+"""Which events tell the story of one task: its stream, its findings, and the card fetches that both rest on.
+
+The replay of a task and its export read the same selection, so what a replay shows is what a bundle
+holds. Of the peer's stream only card fetches are taken: those that an event of the task refers to
+and those that fall into the task's time, since the rules about our own conduct look at what lies
+between. Other tasks are never taken, even where a finding about the peer names them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_ledger.divergence import RecordLog
+from a2a_ledger.errors import UsageError
+from a2a_ledger.shown import references
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.store import Store
+
+_PAGE = 500
+_MOST_FETCHES = 2000
+_CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1"})
+_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStory:
+    """The events of one task by where they come from, each list in log order."""
+
+    task: str
+    peer: str
+    events: list[Record]
+    findings: list[Record]
+    fetches: list[Record]
+    peer_findings: list[Record]
+    keys: list[Record]
+
+    @property
+    def all(self) -> list[Record]:
+        """Return everything in log order, each event once."""
+        parts = (self.events, self.findings, self.fetches, self.peer_findings, self.keys)
+        found = {record.n: record for part in parts for record in part}
+        return [found[n] for n in sorted(found)]
+
+    @property
+    def log(self) -> RecordLog:
+        """Return everything as a log that cases are folded from."""
+        return RecordLog(self.all)
+
+
+def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory:
+    """Read the story of a task.
+
+    Args:
+        store: the ledger's store.
+        task: the local task id, 40 hex digits.
+        before: leave out what lies at this log index or behind it.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    events = _before(store.read_stream(f"task:{task}"), before)
+    if not events:
+        where = "in this ledger" if before is None else f"among the first {before} events, which the signed head covers"
+        raise UsageError(f"no task {task} {where}; `a2a-ledger tasks` lists them")
+    findings = _before(store.read_stream(f"findings:{task}"), before)
+    peer = next((str(record.data["peer"]) for record in events if "peer" in record.data), "")
+    about_peer = store.read_stream(f"findings:peer:{peer}") if peer else []
+    peer_findings = [record for record in _before(about_peer, before) if _names(record, task)]
+    fetches = _referred(store, [*events, *findings, *peer_findings])
+    fetches += _between(store, peer, fetches, events[0].n, events[-1].n)
+    keys = [record for kind in _KEY_EVENTS for record in store.tagged(f"type:{kind}")]
+    return TaskStory(
+        task=task,
+        peer=peer,
+        events=events,
+        findings=findings,
+        fetches=_in_order(fetches),
+        peer_findings=peer_findings,
+        keys=_in_order(_before([*store.read_stream("ledger", limit=1), *keys], before)),
+    )
+
+
+def _before(records: Iterable[Record], stop: int | None) -> list[Record]:
+    return [record for record in records if stop is None or record.n < stop]
+
+
+def _in_order(records: Iterable[Record]) -> list[Record]:
+    found = {record.n: record for record in records}
+    return [found[n] for n in sorted(found)]
+
+
+def _names(record: Record, task: str) -> bool:
+    tasks = record.data.get("tasks")
+    return record.data.get("task") == task or (isinstance(tasks, list) and task in tasks)
+
+
+def _referred(store: Store, records: list[Record]) -> list[Record]:
+    """Return the events of peers' streams that these refer to, and those that they refer to in turn."""
+    found: dict[tuple[str, int], Record] = {}
+    todo = list(records)
+    while todo:
+        for stream, ver in _peer_references(todo.pop()):
+            if (stream, ver) not in found:
+                for record in store.read_stream(stream, gt=ver - 1, limit=1):
+                    found[stream, ver] = record
+                    todo.append(record)
+    return list(found.values())
+
+
+def _peer_references(record: Record) -> Iterator[tuple[str, int]]:
+    for stream, ver, _ in references(record.data):
+        if stream.startswith("peer:"):
+            yield stream, ver
+
+
+def _between(store: Store, peer: str, known: list[Record], first: int, last: int) -> list[Record]:
+    """Return the peer's card fetches from the oldest known one on that fall into the task's time."""
+    stream = f"peer:{peer}"
+    ver = min((record.ver for record in known if record.stream == stream), default=None)
+    found: list[Record] = []
+    while ver is not None and len(found) < _MOST_FETCHES:
+        page = store.read_stream(stream, gt=ver, limit=_PAGE)
+        found += [record for record in page if first < record.n < last and record.type in _CARD_EVENTS]
+        ver = page[-1].ver if len(page) == _PAGE and page[-1].n < last else None
+    return found

@@ -1,0 +1,246 @@
+"""The verifier: one bundle in, one answer a claim out. Offline, in memory, no code of the recorder.
+
+`verify` works through these steps (docs/format.md section 12); each claim is VALID, INVALID or NOT
+PROVEN with what would settle it, and a step that fails stops none of the others that can still be done.
+
+ 1. Read the zip with suspicion (`archive`). What two readers could read differently is no bundle: I is INVALID.
+ 2. Hold every file against the BagIt manifests, both ways: nothing missing, changed or extra (I).
+ 3. Read the checkpoint's text, and with its origin the leaves, which have one spelling each.
+ 4. Hold each record, salt and blob against its leaf (C1); list the parts that were left out (X).
+ 5. Hold each stream against its disclosed key: the name or version 0 commits to the key, versions run
+    densely from 0, `prev` chains them, every leaf carries the stream's tag, no two leaves the same (C2).
+ 6. Learn from the shown `key.*` events which key speaks for which role at which sizes.
+ 7. Judge the checkpoint's signature (L). A VALID needs a key from the reader: from `policy` or `trust`, or one
+    that follows such a key by hand-overs that both keys signed. Keys of small order are refused as keys.
+ 8. Check for each leaf a C2SP proof that leads to that very checkpoint (P).
+ 9. Check the exporter's signature over the manifest, and the signed export statement (I); its "stream S ends
+    at version k as of size N" must be what is shown (C2).
+10. Cosignatures of the reader's witnesses (W) and their times (T); earlier checkpoints that the reader holds (A).
+11. Check each finding's signed statement, by the key that speaks for statements: its subjects are the shown
+    leaves. Then decide and judge again over the shown records and compare bytes (R).
+12. Whether all leaves of the log are shown (C3), and what the peer itself signed (S).
+13. One verdict: "invalid" if anything is; "self-consistent only" without trust from outside; "verified" if every
+    required claim (I L P C2 R by default) is VALID; else "not proven".
+
+What it never does: fetch anything, write anything, run or import anything that a bundle names, or take a key
+from inside of a bundle for a reason to believe it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from a2a_ledger.bundle import Bundle, file_faults, read_bundle
+from a2a_ledger.checkpoint import Policy
+from a2a_ledger.errors import BundleError, FormatError
+from a2a_ledger.keys import COSIGNATURE, parse_vkey
+from a2a_ledger.proven import (
+    check_inclusion,
+    judge_earlier,
+    judge_head,
+    judge_witnesses,
+    read_checkpoint,
+    read_keys,
+    read_leaves,
+)
+from a2a_ledger.report import LETTERS, REQUIRED, Claim, Report, verdict_of
+from a2a_ledger.rerun import Rerun
+from a2a_ledger.shown import Shown
+from a2a_ledger.signed import ExportStatement, check_export_signature, check_statements, read_claims
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.proven import Head, ShownLeaf
+
+_MOST_NAMED = 3  # faults that a detail names before it counts the rest
+
+
+def verify(
+    source: bytes | Path | Bundle,
+    *,
+    policy: Policy | None = None,
+    trust: Sequence[str] = (),
+    earlier: Sequence[bytes | str] = (),
+    required: Sequence[str] = REQUIRED,
+) -> Report:
+    """Judge a bundle; never raises for what a bundle holds.
+
+    Args:
+        source: the bundle: its zip as a file or as bytes, or already read.
+        policy: what the reader trusts; see `checkpoint.parse_policy`.
+        trust: further vkeys that the reader trusts, of logs or (type 04) of witnesses.
+        earlier: checkpoints that the reader got before and elsewhere, as signed notes.
+        required: letters of the claims that "verified" needs.
+
+    Raises:
+        FormatError: a vkey of `trust` is malformed or may not be used.
+    """
+    trusted = _with_trust(policy, trust)
+    try:
+        bundle = source if isinstance(source, Bundle) else read_bundle(source)
+    except BundleError as problem:
+        return _unreadable(str(problem), trusting=trusted is not None)
+    return _Examination(bundle, trusted, earlier).report(required)
+
+
+def _with_trust(policy: Policy | None, trust: Sequence[str]) -> Policy | None:
+    """Return the policy with further keys; None if the reader trusts nothing."""
+    keys = [parse_vkey(vkey) for vkey in trust]
+    if not keys:
+        return policy
+    known = policy or Policy()
+    logs = tuple(key for key in keys if key.kind != COSIGNATURE)
+    witnesses = {key.name: key for key in keys if key.kind == COSIGNATURE}
+    return replace(known, logs=known.logs + logs, witnesses={**witnesses, **known.witnesses})
+
+
+def _unreadable(problem: str, *, trusting: bool) -> Report:
+    """Return the report on what is no bundle at all."""
+    nothing = "nothing can be read"
+    claims = tuple(
+        Claim("I", "INVALID", problem) if letter == "I" else Claim(letter, "NOT PROVEN", nothing, "an intact bundle")
+        for letter in LETTERS
+    )
+    return Report(verdict_of(claims, trusting=trusting), "unilateral", claims, "not a bundle")
+
+
+class _Examination:
+    """The state of one verification: what the steps have found so far."""
+
+    def __init__(self, bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes | str]) -> None:
+        self.bundle = bundle
+        self.policy = policy
+        self.earlier = earlier
+        self.claims: dict[str, Claim] = {}
+
+    def report(self, required: Sequence[str]) -> Report:
+        """Do all steps and return the answer."""
+        faults = file_faults(self.bundle)  # step 2
+        about, not_established = "", tuple[str, ...]()
+        try:
+            checkpoint = read_checkpoint(self.bundle)  # step 3
+            claimed = read_claims(self.bundle)
+        except FormatError as problem:
+            faults = faults or [str(problem)]
+        else:
+            about, not_established = self._judge_log(checkpoint, claimed, faults)
+        self._say("I", faults, f"{len(self.bundle.files)} files are what the manifests say")
+        self._say_the_rest()
+        claims = tuple(self.claims[letter] for letter in LETTERS)
+        verdict = verdict_of(claims, trusting=self.policy is not None, required=required)
+        # The form has no place yet for anything that a peer signs, so every bundle is one side's account.
+        return Report(verdict, "unilateral", claims, about, not_established)
+
+    def _judge_log(self, checkpoint: Checkpoint, claimed: JsonObject, faults: list[str]) -> tuple[str, tuple[str, ...]]:
+        """Do steps 3 to 12; add to `faults` what is wrong with files as such (claim I)."""
+        rows, leaves, leaf_faults = read_leaves(self.bundle, checkpoint.origin)
+        shown = Shown(self.bundle, rows, leaves, checkpoint.origin)
+        keys = read_keys(shown.records.values(), checkpoint.origin)
+        head = judge_head(self.bundle, checkpoint, self.policy, keys)
+        self.claims["L"] = head.claim
+        leaf_faults += check_inclusion(self.bundle, leaves, checkpoint)
+        if not leaves and not leaf_faults:
+            leaf_faults.append("data/log/events.jsonl shows no event")
+        self._say("P", leaf_faults, f"{len(leaves)} events are under checkpoint {checkpoint.size}")
+        promised = claimed.get("signed") is True
+        export = ExportStatement(self.bundle, keys, leaves, checkpoint, promised=promised)
+        faults += check_export_signature(self.bundle, keys, checkpoint.size, promised=promised)
+        faults += export.faults
+        faults += keys.faults
+        self.claims["W"], self.claims["T"] = judge_witnesses(head, self.policy)
+        self.claims["A"] = judge_earlier(self.bundle, head, self.earlier, self.policy)
+        self._say("C1", shown.faults, f"{len(shown.records)} records and their blobs are what their leaves commit to")
+        self._judge_streams(shown, export, head)
+        self._judge_gaps(shown, claimed)
+        self._judge_all_leaves(shown, leaves, checkpoint)
+        return self._judge_replay(shown, leaves, head, check_statements(self.bundle, shown, leaves, keys))
+
+    def _judge_streams(self, shown: Shown, export: ExportStatement, head: Head) -> None:
+        """Say whether the disclosed streams are whole (claim C2)."""
+        faults = list(shown.stream_faults)
+        tasks = sorted(stream for stream in shown.keyed if stream.startswith("task:"))
+        for stream, ver in export.ends.items():
+            last = shown.streams[stream][-1].ver if stream in shown.streams else None
+            if last != ver:
+                faults.append(f"{stream}: the exporter signed that it ends at version {ver}, shown is {last}")
+        ends = "; ".join(f"{stream} versions 0..{shown.streams[stream][-1].ver}" for stream in sorted(shown.keyed))
+        signed = ", which the exporter signed" if export.ends else ""
+        self._say("C2", faults, f"{ends}, up to checkpoint {head.checkpoint.size}{signed}")
+        if not faults and not tasks:
+            why = "the bundle discloses no task's stream key"
+            self.claims["C2"] = Claim("C2", "NOT PROVEN", why, "data/streams/task.<id>.key from the exporter")
+
+    def _judge_gaps(self, shown: Shown, claimed: JsonObject) -> None:
+        """Say whether what was left out is listed (claim X)."""
+        found: list[Json] = [
+            {"blob": gap.blob, "index": gap.n, "part": gap.part, "role": gap.role, "size": gap.size}
+            for gap in shown.gaps
+        ]
+        faults: list[str] = []
+        if not shown.faults and claimed.get("withheld") != found:
+            faults.append(f"data/claims.json: its list of parts left out is not what is left out ({len(found)} parts)")
+        if shown.faults:
+            self.claims["X"] = Claim("X", "NOT PROVEN", "not all records could be read", "an intact bundle")
+            return
+        good = (
+            f"{len(found)} parts are left out; length and commitment of each are intact"
+            if found
+            else "nothing is left out"
+        )
+        self._say("X", faults, good)
+
+    def _judge_all_leaves(self, shown: Shown, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint) -> None:
+        """Say whether the whole log is here, so that no leaf elsewhere can belong to the task (claim C3)."""
+        whole = len(leaves) == checkpoint.size and self.claims["P"].status == "VALID"
+        if whole and not shown.stream_faults:
+            detail = f"all {checkpoint.size} leaves of the log are shown; no other carries the task's tag"
+            self.claims["C3"] = Claim("C3", "VALID", detail)
+        else:
+            detail = f"{len(leaves)} of the log's {checkpoint.size} leaves are shown"
+            self.claims["C3"] = Claim("C3", "NOT PROVEN", detail, "all leaves of the log, searched for the task's tag")
+
+    def _judge_replay(
+        self, shown: Shown, leaves: Mapping[int, ShownLeaf], head: Head, faults: list[str]
+    ) -> tuple[str, tuple[str, ...]]:
+        """Decide and judge again (claim R); say what the peer signed (S) and what this bundle is."""
+        rerun = Rerun.of_bundle(self.bundle, shown.records)
+        faults = [*faults, *rerun.differences]
+        self._say("R", faults, rerun.summary())
+        if not faults and rerun.missing:
+            self.claims["R"] = Claim("R", "NOT PROVEN", rerun.missing, "a bundle with these events")
+        from_peer = sum(
+            record.type == "message.recorded.v1" and record.data.get("direction") == "in"
+            for record in shown.records.values()
+        )
+        self.claims["S"] = Claim(
+            "S",
+            "NOT PROVEN",
+            f"{from_peer} messages are shown as received; the peer signed none of them",
+            "the peer's own ledger (`reconcile`), or message signatures",
+        )
+        peers = sorted({str(record.data["peer_url"]) for record in shown.records.values() if "peer_url" in record.data})
+        about = (
+            f"{len(leaves)} events recorded by {head.checkpoint.origin}; "
+            f"{', '.join(peers) or 'the peer'} signed none of them"
+        )
+        return about, rerun.not_established
+
+    def _say(self, letter: str, faults: Sequence[str], good: str) -> None:
+        """Make a claim INVALID by its faults, or VALID."""
+        if not faults:
+            self.claims[letter] = Claim(letter, "VALID", good)
+            return
+        more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
+        self.claims[letter] = Claim(letter, "INVALID", "; ".join(faults[:_MOST_NAMED]) + more)
+
+    def _say_the_rest(self) -> None:
+        """Answer the claims that no step could reach."""
+        for letter in LETTERS:
+            self.claims.setdefault(
+                letter, Claim(letter, "NOT PROVEN", "the checkpoint or the claims cannot be read", "an intact bundle")
+            )
