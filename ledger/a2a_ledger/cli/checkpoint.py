@@ -1,0 +1,94 @@
+"""`checkpoint`: show, sign and hand out signed tree heads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from a2a_ledger.cli.errors import UNDECIDED
+from a2a_ledger.cli.output import note, print_json
+from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.verb import Verb, VerbGroup
+
+if TYPE_CHECKING:
+    from a2a_ledger.cli.session import Session
+    from a2a_ledger.codec import Record
+
+
+@click.group(
+    "checkpoint",
+    cls=VerbGroup,
+    example="a2a-ledger --ledger audit checkpoint sign\na2a-ledger --ledger audit checkpoint export > heads/today.txt",
+)
+def checkpoint() -> None:
+    """Show, sign or export the signed tree head.
+
+    A head says how many events the log has and commits to every one of them. While only this machine
+    holds one, whoever owns the machine can write the log anew. Keep heads where he cannot reach: mail
+    them, commit them to a repository of somebody else, print them. A later `audit` or `verify` against
+    an old head shows whether anything before it was changed.
+    """
+
+
+@checkpoint.command("show", cls=Verb, example="a2a-ledger --ledger audit checkpoint show")
+@pass_session
+@click.pass_context
+def show(context: click.Context, session: Session) -> None:
+    """Show the newest signed head, and how many events it does not cover yet. Exit 3 if there is none."""
+    from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.reading() as ledger:
+        newest, size = ledger.store.latest_checkpoint(), ledger.store.size()
+        anchored = _anchored(ledger.store.tagged("type:checkpoint.anchored.v1"), ledger.origin)
+    head = checkpoint_of(newest[1]) if newest else None
+    if session.as_json:
+        shown = {"size": head.size, "root": head.root.hex()} if head else None
+        print_json({"origin": ledger.origin, "checkpoint": shown, "events": size, "anchored_size": anchored})
+    elif head is None:
+        click.echo(f"{ledger.origin}: {size} events, no signed head yet.")
+    else:
+        click.echo(f"{ledger.origin}: head of {head.size} events, root {head.root.hex()}")
+        held = f"anchored up to {anchored}" if anchored else "no head is anchored"
+        click.echo(f"{size - head.size} later events are not covered; {held}.")
+    context.exit(0 if head else UNDECIDED)
+
+
+@checkpoint.command("sign", cls=Verb, example="a2a-ledger --ledger audit checkpoint sign")
+@pass_session
+def sign(session: Session) -> None:
+    """Sign the head as it is now; needs the log key."""
+    from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.writing(follow=False) as ledger:
+        head = checkpoint_of(ledger.sign_checkpoint())
+    if session.as_json:
+        print_json({"origin": ledger.origin, "checkpoint": {"size": head.size, "root": head.root.hex()}})
+    else:
+        click.echo(f"{ledger.origin}: signed a head of {head.size} events, root {head.root.hex()}")
+        note("Keep a copy elsewhere: a2a-ledger checkpoint export > somewhere-else.txt")
+
+
+@checkpoint.command("export", cls=Verb, example="a2a-ledger --ledger audit checkpoint export > head.txt")
+@pass_session
+@click.pass_context
+def export(context: click.Context, session: Session) -> None:
+    """Print the newest signed head as a note (C2SP tlog-checkpoint), to be kept elsewhere."""
+    with session.reading() as ledger:
+        newest = ledger.store.latest_checkpoint()
+    if newest is None:
+        note("No head is signed yet: a2a-ledger checkpoint sign")
+        context.exit(UNDECIDED)
+    if session.as_json:
+        print_json({"origin": ledger.origin, "note": newest[1]})
+    else:
+        click.echo(newest[1], nl=False)
+
+
+VERBS = (checkpoint,)
+
+
+def _anchored(records: list[Record], origin: str) -> int:
+    """Return the largest size of this log for which we hold somebody else's signature or token; 0: none."""
+    sizes = [r.data.get("size") for r in records if r.data.get("origin") == origin and r.data.get("kind") != "peer"]
+    return max((size for size in sizes if isinstance(size, int)), default=0)

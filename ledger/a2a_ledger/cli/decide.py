@@ -1,0 +1,162 @@
+"""`decide`: what the freshness table says now, with reasons, without side effects and without network."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from a2a_ledger.cli.errors import DISPROVED
+from a2a_ledger.cli.output import clean, note, print_json, span
+from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.verb import Verb
+from a2a_ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    from a2a_ledger.cli.session import Session
+    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.freshness import Decision
+    from a2a_ledger.freshness_inputs import Inputs
+    from a2a_ledger_projections.peers import PeerRow
+
+_CLIENT_VERSIONS = ("1.0", "0.3")
+
+
+@click.command(
+    "decide", cls=Verb, example="a2a-ledger --ledger audit decide vendor.example\na2a-ledger decide --inputs case.json"
+)
+@click.argument("peer", required=False)
+@click.option(
+    "--inputs",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Decide from this JSON file instead (`-`: standard input).",
+)
+@click.option(
+    "--client-version",
+    "versions",
+    multiple=True,
+    default=_CLIENT_VERSIONS,
+    show_default=True,
+    metavar="X.Y",
+    help="A protocol version that the client's state machine is made for.",
+)
+@pass_session
+@click.pass_context
+def decide(
+    context: click.Context, session: Session, *, peer: str | None, file: Path | None, versions: tuple[str, ...]
+) -> None:
+    """Say whether a task for PEER (its card's URL, host or id) could be sent now, from the ledger alone.
+
+    Nothing is fetched, sent or recorded. Exit 1 if the send would be aborted.
+    """
+    if (peer is None) == (file is None):
+        raise UsageError(
+            "decide: expected either a PEER or --inputs FILE, found " + ("neither" if peer is None else "both")
+        )
+    if file is not None:
+        inputs, assumed, made = _from_file(file)
+        tail = ""
+    else:
+        inputs, assumed, made, row = _from_ledger(session, cast("str", peer), versions)
+        tail = (
+            "; "
+            + (f"{row['in_flight']} tasks in flight" if row["in_flight"] else "no task in flight")
+            + ". No request was made."
+        )
+    if session.as_json:
+        from a2a_ledger.freshness import decision_json  # noqa: PLC0415 - a heavy import belongs to the verb
+
+        print_json(decision_json(inputs, assumed, made))
+    else:
+        click.echo(clean(f"{made.decision:<18} {explain(inputs, made)}; at stake: {made.at_stake}{tail}"))
+        if assumed:
+            note(f"Assumed, since not given: {', '.join(assumed)}")
+    context.exit(DISPROVED if made.decision == "abort-before-send" else 0)
+
+
+VERBS = (decide,)
+
+
+def explain(inputs: Inputs, made: Decision) -> str:
+    """Return the reason with the numbers that it rests on."""
+    card, state = inputs.card, inputs.task.state
+    age = span((inputs.now - card.fetched_at).total_seconds()) if card else ""
+    limit = (
+        inputs.limits.contract if card is None or card.max_age is None else min(card.max_age, inputs.limits.contract)
+    )
+    spoken, client = (card.version if card else None) or "-", ", ".join(inputs.client_versions)
+    told = {
+        "fresh": f"card {age} old, limit {limit} s",
+        "contract-limit": f"card {age} old, limit {limit} s{_max_age_note(inputs)}",
+        "capability-stale": f"card {age} old, only the capability limit passed; a lazy fetch is booked",
+        "expired": f"card {age} old, cache limit {span(inputs.limits.cache)}",
+        "frozen": f"the task is {state}" if state == "sent" else f"the task was sent; the peer says {state}",
+        "no-validator": "the card cannot be checked without a full fetch: immutable for this task",
+        "version-skew": f"the interface speaks {spoken}, the client {client}",
+        "version-not-stated": "the card states no version for the interface to be used",
+        "manifest": f"floor until {inputs.manifest.floor_until:%Y-%m-%dT%H:%M:%SZ}" if inputs.manifest else "",
+        "out-of-scope": "same process",
+        "no-card": "no card of this kind and caller is recorded",
+        "sibling-submitted": "another task of this peer is sent and not seen past submitted",
+        "contradicted": "a certain contract finding came from this peer since the fetch",
+        "flapping": f"the contract came back within {span(inputs.limits.flap)}; retry after {made.retry_after} s",
+        "hint": f"doubt since the fetch: {', '.join(hint.kind for hint in inputs.hints)}",
+        "contract-changed": "the re-fetch brought another contract",
+    }.get(made.reason)
+    return f"{made.reason}: {told}" if told else made.reason
+
+
+def _max_age_note(inputs: Inputs) -> str:
+    card = inputs.card
+    if card is None or card.max_age is None or card.max_age <= inputs.limits.contract:
+        return ""
+    return f" (max-age {span(card.max_age)} bounds capabilities only)"
+
+
+def _from_file(file: Path) -> tuple[Inputs, list[str], Decision]:
+    from datetime import UTC, datetime  # noqa: PLC0415 - only this path reads the clock
+
+    from a2a_ledger.freshness import decide as table  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.freshness import inputs_from_json  # noqa: PLC0415 - same
+
+    try:
+        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        value = cast("Json", json.loads(raw))
+    except OSError as e:
+        raise UsageError(f"{file}: cannot be read ({e.strerror})") from e
+    except (ValueError, RecursionError) as e:
+        raise UsageError(f"{file}: expected the JSON of a decision's inputs, found: {e}") from e
+    inputs, assumed = inputs_from_json(value, now=datetime.now(UTC))
+    return inputs, assumed, table(inputs)
+
+
+def _from_ledger(session: Session, peer: str, versions: tuple[str, ...]) -> tuple[Inputs, list[str], Decision, PeerRow]:
+    from a2a_ledger.capture.peerview import PeerViews  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.capture.situation import SiblingWatch, decision_inputs  # noqa: PLC0415 - same
+    from a2a_ledger.freshness import decide as table  # noqa: PLC0415 - same
+    from a2a_ledger.freshness import inputs_from_json  # noqa: PLC0415 - same
+    from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - same
+
+    with session.reading() as ledger:
+        row = find_peer(ledger.store, peer)
+        view = PeerViews(ledger.store).of(row["peer"])
+        card = max(view.cards.values(), key=lambda kept: kept.n, default=None)
+        now = ledger.clock()
+        value: JsonObject = decision_inputs(
+            now=now,
+            reader=ledger.store,
+            view=view,
+            card=card,
+            version=card.interfaces[0]["version"] if card and card.interfaces else None,
+            state="intended",
+            siblings=SiblingWatch(ledger.store).open_sends(row["peer"], now, ledger.settings.limits.sibling),
+            client_versions=versions,
+            limits=ledger.settings.limits,
+            profile=ledger.profile,
+        )
+    inputs, assumed = inputs_from_json(value)
+    return inputs, assumed, table(inputs), row

@@ -1,0 +1,213 @@
+"""`replay`, `export`, `verify`, `audit`: what is proved, and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
+from a2a_ledger.cli.output import clean, note, print_json, print_table, progress, styled
+from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.verb import Verb
+from a2a_ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    from a2a_ledger.audit import AuditReport, Fault
+    from a2a_ledger.checkpoint import Policy
+    from a2a_ledger.cli.session import Session
+    from a2a_ledger.report import Report
+    from a2a_ledger.store import Store
+
+_EXIT = {"verified": 0, "invalid": DISPROVED}
+_FAULTS_SHOWN = 20
+_COLOURS = {"VALID": "green", "INVALID": "red", "NOT PROVEN": "yellow"}
+
+
+@click.command("replay", cls=Verb, example="a2a-ledger --ledger audit replay T1")
+@click.argument("task_id", metavar="TASK")
+@pass_session
+@click.pass_context
+def replay(context: click.Context, session: Session, *, task_id: str) -> None:
+    """Rebuild one task from its events, decide and judge again, and compare byte for byte with what was signed.
+
+    Exit 0: the same, 1: it differs.
+    """
+    from a2a_ledger.replay import replay_task  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
+
+    with session.reading() as ledger:
+        report = replay_task(ledger, find_task(ledger.store, task_id)["task"])
+    if session.as_json:
+        print_json(report.to_json())
+    else:
+        click.echo(clean(str(report)))
+    context.exit(0 if report.same else DISPROVED)
+
+
+@click.command("export", cls=Verb, example="a2a-ledger --ledger audit export T1 -o case-17.zip")
+@click.argument("task_id", metavar="TASK")
+@click.option(
+    "-o", "--output", "out", type=click.Path(path_type=Path), required=True, help="The bundle to write, a zip."
+)
+@pass_session
+def export(session: Session, *, task_id: str, out: Path) -> None:
+    """Write one task's evidence as a bundle that others can verify with tools of their own."""
+    from a2a_ledger.export import export_task  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
+
+    with session.reading() as ledger:
+        done = export_task(ledger, find_task(ledger.store, task_id)["task"], out)
+    if session.as_json:
+        print_json(done.to_json())
+    else:
+        click.echo(clean(f"{out} {done}"))
+
+
+@click.command(
+    "verify",
+    cls=Verb,
+    example=(
+        "a2a-ledger verify case-17.zip --policy policy.txt\n"
+        "a2a-ledger verify case-17.zip --trust acme/audit/1b9e04c7+5f2c91aa+AXk…"
+    ),
+)
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--policy", "policy_file", type=click.Path(path_type=Path), help="What you trust: a C2SP tlog-policy file."
+)
+@click.option(
+    "--trust", multiple=True, metavar="VKEY", help="A verifier key that you trust; may be given more than once."
+)
+@click.option(
+    "--earlier",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A signed head that you got before and kept elsewhere; may be given more than once.",
+)
+@pass_session
+@click.pass_context
+def verify(  # noqa: PLR0913 - one argument an option
+    context: click.Context,
+    session: Session,
+    *,
+    bundle: Path,
+    policy_file: Path | None,
+    trust: tuple[str, ...],
+    earlier: tuple[Path, ...],
+) -> None:
+    """Judge a bundle, offline; reads nothing but its arguments.
+
+    Exit 0: verified, 1: invalid, 3: not proven, or self-consistent only.
+    """
+    from a2a_ledger.verify import verify as judge  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    policy = _policy(policy_file) if policy_file else None
+    report = judge(_bytes(bundle), policy=policy, trust=trust, earlier=[_bytes(path) for path in earlier])
+    if session.as_json:
+        print_json(report.to_json())
+    else:
+        _print_report(report, trusting=bool(policy_file or trust))
+    context.exit(_EXIT.get(report.verdict, UNDECIDED))
+
+
+@click.command("audit", cls=Verb, example="a2a-ledger --ledger audit audit")
+@click.option(
+    "--earlier",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A signed head that was kept elsewhere: the log must extend it. May be given more than once.",
+)
+@pass_session
+@click.pass_context
+def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]) -> None:
+    """Recompute everything and name each fault. Exit 1 on any.
+
+    Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models.
+    """
+    from a2a_ledger.audit import audit as work_out  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections import peers, task_contracts  # noqa: PLC0415 - same
+    from a2a_ledger_projections.base import differences  # noqa: PLC0415 - same
+
+    heads = [(path, _bytes(path)) for path in earlier]
+    with session.reading() as ledger:
+        views = [differences(ledger.store, view) for view in (task_contracts.VIEW, peers.VIEW)]
+        with progress("audit") as step:
+            report = work_out(ledger.store, mark=ledger.mark, views=views, progress=step)
+        faults = [*report.faults, *(fault for path, raw in heads for fault in _against(ledger.store, path, raw))]
+    if session.as_json:
+        print_json({**report.to_json(), "faults": [fault.to_json() for fault in faults]})
+    else:
+        _print_audit(report, faults)
+    context.exit(DISPROVED if faults else 0)
+
+
+VERBS = (replay, export, verify, audit)
+
+
+def _policy(file: Path) -> Policy:
+    from a2a_ledger.checkpoint import parse_policy  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    return parse_policy(_bytes(file))
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as e:
+        raise UsageError(f"{file}: cannot be read ({e.strerror or e})") from e
+
+
+def _print_report(report: Report, *, trusting: bool) -> None:
+    if report.verdict == "self-consistent only" and not trusting:
+        click.echo(
+            "self-consistent only. No key that you trust was given; keys inside a bundle prove nothing about who "
+            "made it."
+        )
+    else:
+        click.echo(f"{report.verdict}. {report.sides.upper()}: {clean(report.about)}")
+    width = max(len(claim.title) for claim in report.claims)
+    for claim in report.claims:
+        status = styled(f"{claim.status:<10}", fg=_COLOURS[claim.status])
+        settle = f"  settle: {claim.settle}" if claim.settle else ""
+        click.echo(f"{claim.title:<{width}}  {status}  {clean(claim.detail)}{clean(settle)}")
+    for line in report.not_established:
+        click.echo(f"  does not establish: {clean(line)}")
+
+
+def _against(store: Store, path: Path, raw: bytes) -> list[Fault]:
+    """Hold the log against a head that somebody kept elsewhere."""
+    from a2a_ledger.audit import Fault  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - same
+
+    head = checkpoint_of(raw)
+    if head.origin != store.origin:
+        raise UsageError(f"{path}: expected a head of the log {store.origin}, found one of {head.origin}")
+    if head.size > store.size():
+        gone = head.size - store.size()
+        return [Fault("truncated", None, f"{path} covers {head.size} events; the last {gone} of them are not here")]
+    if store.root(head.size) != head.root:
+        return [Fault("checkpoint", None, f"the first {head.size} events are not those that {path} was signed over")]
+    return []
+
+
+def _print_audit(report: AuditReport, faults: list[Fault]) -> None:
+    head = f"signed head over {report.checkpoint[0]}" if report.checkpoint else "no signed head"
+    anchored = f"anchored up to {report.anchored_size}" if report.anchored_size else "nothing anchored"
+    found = f"{len(faults)} faults" if faults else "no fault"
+    click.echo(
+        f"{styled(found, fg='red' if faults else 'green', bold=True)}: {report.events} events, {report.leaves} leaves, "
+        f"{head}, {anchored}."
+    )
+    if report.uncovered:
+        click.echo(f"{report.uncovered} events no head covers yet: their removal could not be seen.")
+    for line in report.notes:
+        click.echo(clean(line))
+    rows = [
+        [fault.kind, "-" if fault.position is None else f"#{fault.position}", clean(fault.detail)] for fault in faults
+    ]
+    if rows:
+        print_table(["KIND", "WHERE", "WHAT"], rows[:_FAULTS_SHOWN])
+    if len(rows) > _FAULTS_SHOWN:
+        note(f"and {len(rows) - _FAULTS_SHOWN} more; --format json lists all")

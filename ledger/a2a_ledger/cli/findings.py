@@ -1,0 +1,204 @@
+"""`violations`: what the verifier found, what `enforce` would have refused, and what is acknowledged."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from a2a_ledger.cli.errors import DISPROVED
+from a2a_ledger.cli.output import clean, clock, note, print_json, print_table, short_id
+from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.verb import Verb, VerbGroup
+from a2a_ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    from a2a_ledger.cli.session import Session
+    from a2a_ledger.store import Store
+    from a2a_ledger_projections.violations import Violation
+
+_FOLLOW_SECONDS = 0.5
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+@click.group(
+    "violations",
+    cls=VerbGroup,
+    example=(
+        "a2a-ledger --ledger audit violations --would-reject --since 7d\na2a-ledger --ledger audit violations --group"
+    ),
+    invoke_without_command=True,
+)
+@click.option("--would-reject", is_flag=True, help="Only what mode `enforce` would have refused.")
+@click.option("--since", metavar="AGE|TIME", help="Only from then on: 90m, 12h, 7d, or an RFC 3339 time.")
+@click.option("--task", "task_id", metavar="TASK", help="Only those that name this task (any id).")
+@click.option("--unacknowledged", is_flag=True, help="Only those that nobody has acknowledged.")
+@click.option("--group", is_flag=True, help="One line a rule, party and peer, with counts.")
+@click.option("--follow", is_flag=True, help="Go on with new ones until interrupted.")
+@pass_session
+@click.pass_context
+def violations(  # noqa: PLR0913 - one argument an option
+    context: click.Context,
+    session: Session,
+    *,
+    would_reject: bool,
+    since: str | None,
+    task_id: str | None,
+    unacknowledged: bool,
+    group: bool,
+    follow: bool,
+) -> None:
+    """List the recorded findings, suspected ones too; exit 1 if one that is listed is not acknowledged."""
+    if context.invoked_subcommand is not None:
+        return
+    from a2a_ledger_projections import violations as found  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
+
+    with session.reading() as ledger:
+        store = ledger.store
+        start_at = parse_since(since, ledger.clock()) if since else ""
+        task = find_task(store, task_id)["task"] if task_id else None
+
+        def wanted(violation: Violation) -> bool:
+            return (
+                (not would_reject or violation.would_reject)
+                and violation.record.at >= start_at
+                and (task is None or violation.concerns(task))
+                and not (unacknowledged and violation.acknowledged)
+            )
+
+        position = store.size()
+        listed = [violation for violation in found.violations(store) if wanted(violation)]
+        _say_lag(store)
+        _print(session, listed, group=group)
+        if would_reject and not session.as_json:
+            rejected = len({violation.trigger for violation in listed})
+            total = found.count_messages(store, since=start_at)
+            click.echo(f"{rejected} of {total} messages would have been rejected under `enforce`.")
+        while follow:
+            time.sleep(_FOLLOW_SECONDS)
+            size = store.size()
+            if size > position:
+                new = [violation for violation in found.violations(store, start=position) if wanted(violation)]
+                position = size
+                _print(session, new, group=False, head=False)
+    context.exit(DISPROVED if any(not violation.acknowledged for violation in listed) else 0)
+
+
+@violations.command(
+    "ack", cls=Verb, example="a2a-ledger --ledger audit violations ack 45 --why 'agreed with the vendor by mail'"
+)
+@click.argument("position", type=click.IntRange(min=0))
+@click.option("--why", required=True, help="Why the finding may stand; it is recorded.")
+@click.option("--who", help="Who says so; default: the name of the user who runs this.")
+@pass_session
+def acknowledge(session: Session, *, position: int, why: str, who: str | None) -> None:
+    """Acknowledge the violation at log POSITION, with a reason."""
+    from a2a_ledger.events import FindingAcknowledged, ViolationDetected  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.violations import is_acknowledged  # noqa: PLC0415 - same
+
+    with session.writing() as ledger:
+        size = ledger.store.size()
+        if position >= size:
+            raise UsageError(f"position {position}: expected a violation, but the log ends before {size}")
+        record = ledger.store.record(position)
+        if record.type != ViolationDetected.TYPE:
+            raise UsageError(f"position {position}: expected a violation, found {record.type}")
+        if is_acknowledged(ledger.store, record):
+            note(f"#{position} is acknowledged already; nothing was recorded.")
+            return
+        event = FindingAcknowledged(violation=record.ref, who=who or getpass.getuser(), why=why)
+        (appended,) = ledger.append([ledger.draft(event, stream=record.stream)])
+        if session.as_json:
+            print_json({"acknowledged": position, "position": appended.n})
+        else:
+            click.echo(f"#{position} {record.data.get('rule')} acknowledged, recorded as #{appended.n}.")
+
+
+VERBS = (violations,)
+
+
+def parse_since(text: str, now: datetime) -> str:
+    """Return a record's time from an age (`7d`) or a time.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if age := re.fullmatch(r"(\d{1,6})([smhdw])", text):
+        then = now - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
+    else:
+        try:
+            then = datetime.fromisoformat(text)
+        except ValueError:
+            raise UsageError(
+                f"--since: expected an age such as 90m, 12h or 7d, or an RFC 3339 time, found {text!a}"
+            ) from None
+        if then.tzinfo is None:
+            then = then.replace(tzinfo=UTC)
+    return then.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _say_lag(store: Store) -> None:
+    lag = store.size() - store.position("verifier")
+    if lag > 0:
+        note(f"The verifier has not looked at the last {lag} events yet; `a2a-ledger follow --once` catches up.")
+
+
+def _print(session: Session, listed: list[Violation], *, group: bool, head: bool = True) -> None:
+    if session.as_json:
+        for line in _grouped(listed) if group else [violation.to_json() for violation in listed]:
+            print_json(line)
+        return
+    if group:
+        columns = ["COUNT", "OPEN", "RULE", "ABOUT", "CERTAINTY", "PEER", "FIRST", "LAST"]
+        rows = [[clean(str(value)) for value in line.values()] for line in _grouped(listed)]
+    else:
+        columns = ["#", "AT (UTC)", "RULE", "ABOUT", "CERTAINTY", "TASK", "SHOWN BY", "ACK"]
+        rows = [_cells(violation) for violation in listed]
+    if rows:
+        print_table(columns if head else [""] * len(columns), rows)
+    elif head:
+        note("No finding matches.")
+
+
+def _cells(violation: Violation) -> list[str]:
+    line = violation.to_json()
+    evidence = line["evidence"]
+    shown = ", ".join(f"#{index}" for index in evidence) if isinstance(evidence, list) else ""
+    task = violation.data.get("task")
+    return [
+        f"#{violation.record.n}",
+        clock(violation.record.at),
+        clean(str(line["rule"])),
+        clean(str(line["about"])),
+        clean(str(line["certainty"])),
+        short_id(task) if isinstance(task, str) else f"peer {str(violation.data.get('peer'))[:8]}",
+        shown,
+        "yes" if violation.acknowledged else "no",
+    ]
+
+
+def _grouped(listed: list[Violation]) -> list[dict[str, object]]:
+    groups: dict[tuple[str, str, str, str], list[Violation]] = {}
+    for violation in listed:
+        rule, about, certainty, peer = (
+            str(violation.data.get(name)) for name in ("rule", "about", "certainty", "peer")
+        )
+        groups.setdefault((rule, about, certainty, peer), []).append(violation)
+    return [
+        {
+            "count": len(members),
+            "unacknowledged": sum(not violation.acknowledged for violation in members),
+            "rule": rule,
+            "about": about,
+            "certainty": certainty,
+            "peer": peer,
+            "first": members[0].record.n,
+            "last": members[-1].record.n,
+        }
+        for (rule, about, certainty, peer), members in sorted(groups.items(), key=lambda group: -len(group[1]))
+    ]

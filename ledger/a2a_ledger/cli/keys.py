@@ -1,0 +1,90 @@
+"""`keys`: which keys speak for this log, and their public halves to give away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from a2a_ledger.cli.output import note, print_json, print_table
+from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.verb import Verb, VerbGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.cli.session import Session
+    from a2a_ledger.store import Store
+
+_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
+
+
+@click.group("keys", cls=VerbGroup, example="a2a-ledger --ledger audit keys list")
+def keys() -> None:
+    """Show the keys of a ledger. No private key is ever printed."""
+
+
+@keys.command("list", cls=Verb, example="a2a-ledger --ledger audit keys list")
+@pass_session
+def list_keys(session: Session) -> None:
+    """List every key that the log names, with its role and since when it counts."""
+    with session.reading() as ledger:
+        found = list(_keys(ledger.store))
+        here = {path.stem for path in ledger.home.key_files()} if ledger.home else set[str]()
+    for key in found:
+        key["private_key_here"] = key["state"] == "current" and key["role"] in here
+    if session.as_json:
+        for key in found:
+            print_json(key)
+        return
+    columns = ["ROLE", "KEY ID", "STATE", "SINCE", "PRIVATE KEY"]
+    rows = [
+        [
+            str(k["role"]),
+            str(k["key_id"]),
+            str(k["state"]),
+            f"#{k['position']}",
+            "here" if k["private_key_here"] else "not here",
+        ]
+        for k in found
+    ]
+    print_table(columns, rows, styles={"revoked": "red", "retired": "yellow"})
+    if not here:
+        note("No private key lies here: this copy can be read and verified, not written.")
+
+
+@keys.command("vkeys", cls=Verb, example="a2a-ledger --ledger audit keys vkeys --role log")
+@click.option("--role", type=click.Choice(["log", "statement", "export"]), help="Only the key of this role.")
+@pass_session
+def vkeys(session: Session, *, role: str | None) -> None:
+    """Print the current verifier keys, one a line, for whoever is to trust this log.
+
+    Give them to the reader on a way that a forger does not control: they are what `verify --trust` takes.
+    """
+    with session.reading() as ledger:
+        found = [key for key in _keys(ledger.store) if key["state"] == "current" and role in {None, key["role"]}]
+    for key in found:
+        if session.as_json:
+            print_json({"role": key["role"], "vkey": key["vkey"]})
+        else:
+            click.echo(key["vkey"])
+
+
+VERBS = (keys,)
+
+
+def _keys(store: Store) -> Iterator[dict[str, object]]:
+    events = sorted((r for kind in _KEY_EVENTS for r in store.tagged(f"type:{kind}")), key=lambda r: r.n)
+    ended = {r.data.get("vkey"): r for r in events if r.type != "key.added.v1"}
+    for record in events:
+        if record.type != "key.added.v1":
+            continue
+        end = ended.get(record.data.get("vkey"))
+        yield {
+            "role": record.data.get("role"),
+            "key_id": record.data.get("key_id"),
+            "vkey": record.data.get("vkey"),
+            "position": record.n,
+            "state": "current" if end is None else end.type.split(".")[1],
+            "ended": end.n if end else None,
+        }

@@ -1,0 +1,138 @@
+"""What the verbs print: JSON lines, plain or coloured tables, and wire text made safe for a terminal.
+
+Text that came from the wire is never printed as it is: control characters would let a peer repaint
+the screen of the person who looks into its case.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+_HASH_SHOWN = len("sha256:") + 8
+_ID_SHOWN = 8
+_ESCAPED = frozenset(
+    {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+)  # controls, formats (bidi!), surrogates, line separators
+
+
+def clean(text: str) -> str:
+    """Return the text with every character that could move a cursor or hide another one escaped."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escape(c) if unicodedata.category(c) in _ESCAPED else c for c in text)
+
+
+def quoted(text: str, limit: int = 160) -> str:
+    """Return wire text in quotes, cut to `limit` characters."""
+    shown = clean(" ".join(text.split()))
+    return f'"{shown}"' if len(shown) <= limit else f'"{shown[:limit]}…"'
+
+
+def short_hash(value: str | None) -> str:
+    """Return the beginning of a `sha256:` hash, for people."""
+    if not value:
+        return "-"
+    return value if len(value) <= _HASH_SHOWN else value[:_HASH_SHOWN] + "…"
+
+
+def short_id(value: str | None) -> str:
+    """Return the beginning of a local task id; it works as an argument while it is unique."""
+    return (value or "-")[:_ID_SHOWN]
+
+
+def host(url: str | None) -> str:
+    """Return the host (and port) of a peer's URL, which is what people call it."""
+    if not url:
+        return "-"
+    try:
+        return clean(urlsplit(url).netloc or url)
+    except ValueError:
+        return clean(url)
+
+
+def clock(at: str | None, *, millis: bool = False) -> str:
+    """Return the time of day of a record's time, UTC."""
+    if not at or len(at) < len("2026-01-01T00:00:00") or at[10] != "T":
+        return clean(at) if at else "-"
+    return clean(at[11:23] + "Z" if millis and at[19] == "." else at[11:19])
+
+
+def span(seconds: float) -> str:
+    """Return a length of time as people say it: `4 h 12 min`."""
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{int(seconds)} s"
+    if hours == 0:
+        return f"{minutes} min"
+    if hours < 48:  # noqa: PLR2004 - up to two days hours say more
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object on one line."""
+    click.echo(json.dumps(value, ensure_ascii=True, sort_keys=False, separators=(", ", ": ")))
+
+
+def note(text: str) -> None:
+    """Print a line for the person, not for the pipe."""
+    click.echo(text, err=True)
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Mapping[str, str] | None = None
+) -> None:
+    """Print rows under a head: coloured on a terminal, plain and unwrapped when piped."""
+    if sys.stdout.isatty():
+        _rich_table(columns, rows, styles or {})
+        return
+    widths = [max(len(head), *(len(row[i]) for row in rows)) if rows else len(head) for i, head in enumerate(columns)]
+    for row in (columns, *rows):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Mapping[str, str]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
+    from rich.table import Table  # noqa: PLC0415 - same
+    from rich.text import Text  # noqa: PLC0415 - same
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=styles.get(cell.split(" ")[0], "")) for cell in row))
+    Console().print(table)
+
+
+def styled(text: str, **style: bool | str) -> str:
+    """Return text with colour for a terminal; click takes it away when piped."""
+    return click.style(text, **style)  # type: ignore[arg-type]  # the keyword set is click's
+
+
+@contextmanager
+def progress(label: str) -> Generator[Callable[[int, int], None]]:
+    """Give a function (done, of) that shows how far long work is, on a terminal's stderr only."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _of: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
+    from rich.progress import Progress  # noqa: PLC0415 - same
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the end of the basic plane

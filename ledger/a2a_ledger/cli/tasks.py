@@ -1,0 +1,221 @@
+"""`tasks`, `show`, `peers`: what is recorded, for the person on call."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from a2a_ledger.cli.output import clean, clock, host, note, print_json, print_table, short_hash, short_id, span, styled
+from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.cli.session import Session
+    from a2a_ledger.store import Store
+    from a2a_ledger_projections.peers import PeerRow
+    from a2a_ledger_projections.task_contracts import TaskRow
+    from a2a_ledger_projections.timeline import Story
+
+_STATE_STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "rejected": "red",
+    "aborted": "yellow",
+    "input-required": "yellow",
+    "auth-required": "yellow",
+}
+_TASK_MEMBERS = (
+    "task",
+    "peer",
+    "peer_url",
+    "peer_task",
+    "context",
+    "state",
+    "contract",
+    "form",
+    "sent_at",
+    "last_at",
+    "findings",
+)
+_PEER_MEMBERS = (
+    "peer",
+    "url",
+    "contract",
+    "validator",
+    "fetches",
+    "aborts",
+    "probes_in_flight",
+    "cancels_after_probe",
+    "downgrade_windows",
+    "tasks",
+)
+_FOLLOW_SECONDS = 0.5
+_PREFIXES = range(8, 41)
+
+
+@click.command("tasks", cls=Verb, example="a2a-ledger --ledger audit tasks --state input-required")
+@click.option("--state", metavar="STATE", help="Only tasks in this state, for example input-required.")
+@click.option("--peer", metavar="PEER", help="Only tasks at this peer: its card's URL, host or id.")
+@click.option("--findings", is_flag=True, help="Only tasks that have findings.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most that many, newest first."
+)
+@click.option("--skip", type=click.IntRange(min=0), default=0, help="Leave out the newest ones: the next page.")
+@pass_session
+def tasks(session: Session, *, state: str | None, peer: str | None, findings: bool, limit: int, skip: int) -> None:  # noqa: PLR0913 - one argument an option
+    """List the tasks: who works on what, under which contract."""
+    from a2a_ledger_projections import task_contracts  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
+    from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - same
+
+    with session.reading() as ledger:
+        at_peer = find_peer(ledger.store, peer)["peer"] if peer else None
+        with reading(ledger.store, task_contracts.VIEW) as now:
+            wanted = (
+                row
+                for row in (cast("TaskRow", found) for found in now.rows.prefixed("", newest_first=True))
+                if (state is None or row["state"] == state)
+                and (at_peer is None or row["peer"] == at_peer)
+                and (not findings or row["findings"])
+            )
+            page = _page(wanted, skip, limit)
+        _say_lag(now.lag, ledger.store)
+        if session.as_json:
+            for row in page:
+                print_json({name: cast("dict[str, object]", row)[name] for name in _TASK_MEMBERS})
+            return
+        columns = ["LOCAL", "PEER", "PEER'S ID", "STATE", "CONTRACT", "SENT (UTC)", "FINDINGS"]
+        shown = _id_length([row["task"] for row in page])
+        print_table(columns, [_task_cells(row, shown) for row in page], styles=_STATE_STYLES)
+        if not page:
+            note("No task matches." if state or peer or findings or skip else "No task is recorded yet.")
+        elif len(page) == limit:
+            note(f"The newest {limit} that match; --skip {skip + limit} shows the next ones.")
+
+
+@click.command("show", cls=Verb, example="a2a-ledger --ledger audit show T1")
+@click.argument("task_id", metavar="TASK")
+@click.option("--follow", is_flag=True, help="Go on with new events until interrupted.")
+@pass_session
+def show(session: Session, *, task_id: str, follow: bool) -> None:
+    """Tell one task's story: WHO left the contract, SINCE when, and NOW: what can still be done.
+
+    TASK is any id: the local one or a unique prefix, the peer's task id, a message, context or trace id.
+    """
+    from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.timeline import tell  # noqa: PLC0415 - same
+
+    with session.reading() as ledger:
+        story = tell(ledger.store, find_task(ledger.store, task_id), ledger.clock())
+        if session.as_json:
+            print_json(story.to_json())
+        else:
+            _print_head(story)
+            _print_lines(story, after=-1)
+        while follow:
+            last = story.lines[-1].record.n if story.lines else -1
+            time.sleep(_FOLLOW_SECONDS)
+            story = tell(ledger.store, find_task(ledger.store, story.row["task"]), ledger.clock())
+            if session.as_json:
+                for line in story.lines:
+                    if line.record.n > last:
+                        print_json(line.to_json())
+            else:
+                _print_lines(story, after=last)
+
+
+@click.command("peers", cls=Verb, example="a2a-ledger --ledger audit peers")
+@pass_session
+def peers(session: Session) -> None:
+    """List the peers: how they behave, and how we behave towards them."""
+    from a2a_ledger_projections import peers as view  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
+
+    with session.reading() as ledger, reading(ledger.store, view.VIEW) as now:
+        rows = [cast("PeerRow", row) for row in now.rows.prefixed(view.PEER)]
+        _say_lag(now.lag, ledger.store)
+    if session.as_json:
+        for row in rows:
+            print_json({name: cast("dict[str, object]", row)[name] for name in _PEER_MEMBERS})
+        return
+    columns = [
+        "PEER",
+        "ID",
+        "CONTRACT",
+        "VALIDATOR",
+        "TASKS",
+        "FETCHES",
+        "ABORTS",
+        "PROBES",
+        "CANCELS AFTER",
+        "DOWNGRADES",
+    ]
+    print_table(columns, [_peer_cells(row) for row in rows], styles={"lied": "red", "ignored": "yellow"})
+    if not rows:
+        note("No peer is recorded yet.")
+
+
+VERBS = (tasks, show, peers)
+
+
+def _page(rows: Iterator[TaskRow], skip: int, limit: int) -> list[TaskRow]:
+    found: list[TaskRow] = []
+    for index, row in enumerate(rows):
+        if index >= skip:
+            found.append(row)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _say_lag(lag: int, store: Store) -> None:
+    """Say that the stored views are behind, where somebody could do something about it."""
+    if lag and lag != store.size():
+        note(f"The stored view is {lag} events behind; this answer includes them (read in memory).")
+
+
+def _id_length(ids: list[str]) -> int:
+    return next((n for n in _PREFIXES if len({i[:n] for i in ids}) == len(set(ids))), len(max(ids, default="")))
+
+
+def _task_cells(row: TaskRow, shown: int) -> list[str]:
+    return [
+        row["task"][:shown],
+        host(row["peer_url"]) if row["peer_url"] else row["peer"][:8],
+        clean(row["peer_task"] or "-"),
+        clean(row["state"]),
+        short_hash(row["contract"]),
+        clock(row["sent_at"]),
+        str(row["findings"]) if row["findings"] else "none",
+    ]
+
+
+def _peer_cells(row: PeerRow) -> list[str]:
+    counts = ("tasks", "fetches", "aborts", "probes_in_flight", "cancels_after_probe", "downgrade_windows")
+    numbers = [str(cast("dict[str, object]", row)[name]) for name in counts]
+    return [host(row["url"]), row["peer"][:8], short_hash(row["contract"]), row["validator"], *numbers]
+
+
+def _print_head(story: Story) -> None:
+    row = story.row
+    name = f"{clean(row['peer_task'])} ({short_id(row['task'])})" if row["peer_task"] else short_id(row["task"])
+    lasting = f" for {span(story.lasting)}" if story.lasting is not None and story.lasting >= 1 and row["open"] else ""
+    stuck = styled(" STUCK: cannot go on, cannot be cancelled.", fg="red", bold=True) if story.stuck else ""
+    click.echo(f"{name} at {host(row['peer_url'])}: {styled(clean(row['state']), bold=True)}{lasting}.{stuck}")
+    click.echo(f"WHO      {clean(story.who)}")
+    click.echo(f"NOW      {clean(story.now)}")
+
+
+def _print_lines(story: Story, *, after: int) -> None:
+    width = len(str(story.lines[-1].record.n)) + 1 if story.lines else 0
+    colours = {"violation": "red", "aborted": "yellow", "frozen": "cyan", "rebuilt": "cyan"}
+    for line in story.lines:
+        if line.record.n <= after:
+            continue
+        kind = styled(f"{line.kind:<9}", fg=colours[line.kind]) if line.kind in colours else f"{line.kind:<9}"
+        at = clock(line.record.at, millis=True)
+        click.echo(f"  {f'#{line.record.n}':>{width}} {at} {kind} {clean(line.words)}")

@@ -1,0 +1,228 @@
+"""How a read model follows the log: pages of facts, a pure fold, view rows and position in one transaction.
+
+A view lies in the ledger's own database. A page is folded outside any lock; its rows and the new
+position are then committed together, so a crash leaves both or neither. Whoever finds that another
+process moved the position drops its page and reads again.
+
+A reader never writes here: it copies a view that lags into memory and catches up there (`reading`).
+No proof rests on a view; `compare` recomputes one from the log and says what differs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.errors import ConflictError, FormatError, StoreError
+from a2a_ledger_projections.facts import facts
+from a2a_ledger_projections.view import (
+    Rows,
+    Table,
+    View,
+    all_rows,
+    create_table,
+    has_table,
+    insert_row,
+    log_size,
+    reset_position,
+    stored_position,
+    write_rows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger.store import Store
+
+PAGE = 1000
+_RETRIES = 100  # another process moved the position that often in a row: give up rather than spin
+
+
+def catch_up(store: Store, view: View, limit: int | None = None) -> int:
+    """Bring the stored view up to the end of the log, or at most `limit` events further.
+
+    Returns:
+        How many events of the log were passed.
+
+    Raises:
+        ReadOnlyError: this store may not be written; readers use `reading`.
+        ConflictError: other processes kept moving the position.
+    """
+    done = conflicts = 0
+    while limit is None or done < limit:
+        page = PAGE if limit is None else min(PAGE, limit - done)
+        try:
+            passed = _store_page(store, view, page)
+        except ConflictError:
+            conflicts += 1
+            if conflicts > _RETRIES:
+                raise
+            continue
+        if not passed:
+            break
+        done += passed
+    return done
+
+
+def rebuild(store: Store, view: View) -> int:
+    """Fold the view again from position 0 into a new table and put it in the old one's place, in one transaction.
+
+    The folding happens in memory and holds no lock; only the switch does. Returns the position reached.
+    """
+    with _memory(view) as memory:
+        with store.views() as log:
+            size = log_size(log)
+            _fold_into(memory, log, view, 0, size)
+        with store.transaction() as db:
+            if stored_position(db, view) > size:
+                raise ConflictError(f"view {view.name}: another process went on to a later position; rebuild again")
+            fresh = f"{view.table}_new"
+            db.execute(f"DROP TABLE IF EXISTS {fresh}")
+            db.execute(create_table(fresh))
+            db.executemany(insert_row(fresh), all_rows(memory, view))
+            db.execute(f"DROP TABLE IF EXISTS {view.table}")
+            db.execute(f"ALTER TABLE {fresh} RENAME TO {view.table}")
+            reset_position(db, view)
+            store.advance(db, view.follower, size)
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One view as of the end of the log, for a reader who writes nothing."""
+
+    rows: Table
+    position: int  # of the log that the rows speak for
+    lag: int  # events that the stored view was behind; they were folded in memory
+
+
+@contextmanager
+def reading(store: Store, view: View) -> Generator[Reading]:
+    """Give the view as of now: the stored rows if they are up to date, else a copy caught up in memory."""
+    with store.views() as db:
+        db.execute("BEGIN")  # one state of the database for position, rows and events
+        exists, size = has_table(db, view), log_size(db)
+        stored = stored_position(db, view) if exists else 0
+        if exists and stored == size:
+            db.execute("ROLLBACK")
+            yield Reading(Table(db, view.table), size, 0)
+            return
+        with _memory(view) as memory:
+            if stored:
+                memory.executemany(insert_row(view.table), all_rows(db, view))
+            _fold_into(memory, db, view, stored, size)
+            db.execute("ROLLBACK")
+            yield Reading(Table(memory, view.table), size, size - stored)
+
+
+class Fault(NamedTuple):
+    """One row of a stored view that the log does not give, or one that it gives and the view lacks."""
+
+    view: str
+    key: str
+    detail: str
+
+
+def compare(store: Store, view: View) -> list[Fault]:
+    """Recompute a stored view from the log up to its position and return every row that differs.
+
+    Never raises for what lies in the database: what cannot be recomputed is a fault too.
+    """
+    with store.views() as db, _memory(view) as memory:
+        db.execute("BEGIN")
+        try:
+            position, size = stored_position(db, view), log_size(db)
+            if position > size:
+                return [Fault(view.name, "", f"its position is {position}, but the log has {size} events")]
+            stored = {key: (first, row) for key, first, row in all_rows(db, view)} if has_table(db, view) else {}
+            _fold_into(memory, db, view, 0, position)
+        except (StoreError, FormatError) as damage:
+            return [Fault(view.name, "", str(damage))]
+        computed = {key: (first, row) for key, first, row in all_rows(memory, view)}
+    return [
+        Fault(
+            view.name, str(key), f"stored: {stored.get(key, 'nothing')}; the log gives: {computed.get(key, 'nothing')}"
+        )
+        for key in sorted(stored.keys() | computed.keys(), key=str)
+        if stored.get(key) != computed.get(key)
+    ]
+
+
+def differences(store: Store, view: View) -> Callable[[], list[str]]:
+    """Return the check of one view in the form that an audit takes: a sentence a difference."""
+    return lambda: [f"{fault.view}, row {fault.key or '-'}: {fault.detail}" for fault in compare(store, view)]
+
+
+@dataclass(slots=True)
+class ViewFollower:
+    """A view as a follower of the ledger (entry point group `a2a_ledger.followers`)."""
+
+    store: Store
+    view: View
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.view.name
+
+    def catch_up(self, limit: int | None = None) -> int:
+        """Pass at most `limit` events; return how many were passed."""
+        return catch_up(self.store, self.view, limit)
+
+    def close(self) -> None:
+        """Hold nothing: the store belongs to the ledger."""
+
+
+# ---- inside
+
+
+def _store_page(store: Store, view: View, limit: int) -> int:
+    """Fold one page outside of any lock, then commit its rows and the position together."""
+    with store.views() as db:
+        start, size = stored_position(db, view), log_size(db)
+        stop = min(start + limit, size)
+        if start >= stop:
+            return 0
+        exists = has_table(db, view)
+        if start and not exists:
+            raise StoreError(f"view {view.name}: its position is {start}, but its table is gone; rebuild it")
+        changes = list(_folded(db, view, start, stop, _loader(db, view) if exists else lambda _key: None))
+    with store.transaction() as db:
+        if stored_position(db, view) != start:
+            raise ConflictError(f"view {view.name}: another process moved it on from position {start}")
+        db.execute(create_table(view.table))
+        write_rows(db, view, changes)
+        store.advance(db, view.follower, stop)
+    return stop - start
+
+
+def _folded(
+    db: sqlite3.Connection, view: View, start: int, stop: int, load: Callable[[str], JsonObject | None]
+) -> Iterator[tuple[str, int | None, str]]:
+    rows = Rows(load)
+    for fact in facts(db, start, stop, view.types):
+        rows.position = fact.n
+        view.fold(fact, rows)
+    return rows.take_changes()
+
+
+def _fold_into(memory: sqlite3.Connection, log: sqlite3.Connection, view: View, start: int, stop: int) -> None:
+    """Bring a copy in memory from one position to another."""
+    for at in range(start, stop, PAGE):
+        write_rows(memory, view, _folded(log, view, at, min(at + PAGE, stop), _loader(memory, view)))
+
+
+@contextmanager
+def _memory(view: View) -> Generator[sqlite3.Connection]:
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        memory.execute(create_table(view.table))
+        yield memory
+    finally:
+        memory.close()
+
+
+def _loader(db: sqlite3.Connection, view: View) -> Callable[[str], JsonObject | None]:
+    return Table(db, view.table).get

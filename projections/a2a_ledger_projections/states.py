@@ -1,0 +1,94 @@
+"""Where one task stands, folded from its own events: the small state machine that several views share.
+
+It follows the record, never the peer's clock or history: the first terminal state stands, and what
+arrives later changes nothing here (whether it *should* have arrived is the verifier's question).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from a2a_ledger.wire import TERMINAL
+
+if TYPE_CHECKING:
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger_projections.facts import Fact
+
+INTENDED, SENT, ABORTED, ANSWERED, ADOPTED = "intended", "sent", "aborted", "answered", "adopted"
+
+SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
+
+_ARRIVALS = frozenset({"response", "stream-event", "push"})
+_HTTP_ERROR = 400
+
+
+class Standing(TypedDict):
+    """The part of a task's row that says where it stands."""
+
+    state: str  # intended sent aborted answered adopted, or the peer's state as understood, else as spelled
+    open: bool  # sent (or adopted) and not seen to end: a card fetch now is a probe
+    since: str | None  # when this state was first recorded
+    since_position: int | None
+    sent_at: str | None
+
+
+def new_standing() -> Standing:
+    """Return the standing of a task of which nothing is recorded yet."""
+    return {"state": INTENDED, "open": False, "since": None, "since_position": None, "sent_at": None}
+
+
+def time_of(fact: Fact) -> str:
+    """Return when the fact happened: as the source claims for imported material, else our clock's time."""
+    claimed = fact.data.get("claimed_at")
+    return claimed if isinstance(claimed, str) else fact.at
+
+
+def advance(standing: Standing, fact: Fact) -> None:
+    """Move the standing by one event of the task's stream."""
+    if standing["since"] is None:
+        _enter(standing, INTENDED, fact, is_open=False)
+    if fact.type == "message.recorded.v1":
+        _message(standing, fact)
+    elif fact.type == "send.aborted.v1" and standing["state"] == INTENDED:
+        _enter(standing, ABORTED, fact, is_open=False)
+    elif fact.type == "task.adopted.v1" and standing["state"] == INTENDED:
+        _enter(standing, ADOPTED, fact, is_open=True)
+
+
+def is_terminal(standing: Standing) -> bool:
+    """Say whether the peer has reported an end, or there is nothing that could end."""
+    return standing["state"] in TERMINAL or standing["state"] in {ABORTED, ANSWERED}
+
+
+def _message(standing: Standing, fact: Fact) -> None:
+    data = fact.data
+    if data.get("direction") == "out":
+        if data.get("leg") == "request" and data.get("method") in SENDS and standing["state"] in {INTENDED, ABORTED}:
+            _enter(standing, SENT, fact, is_open=True)
+            standing["sent_at"] = time_of(fact)
+        return
+    if data.get("leg") not in _ARRIVALS or is_terminal(standing):
+        return
+    state = data.get("state_read") or data.get("state")
+    if isinstance(state, str):
+        if state != standing["state"]:
+            _enter(standing, state, fact, is_open=state not in TERMINAL)
+        return
+    if standing["state"] != SENT or data.get("method") not in SENDS:
+        return
+    if _is_error(data):
+        standing["open"] = False  # the peer refused the send itself: there is no task that could be disturbed
+    elif data.get("task_id") is None and not data.get("flags"):
+        _enter(standing, ANSWERED, fact, is_open=False)  # a plain Message ends it
+
+
+def _is_error(data: JsonObject) -> bool:
+    status = data.get("status")
+    return data.get("error_code") is not None or (isinstance(status, int) and status >= _HTTP_ERROR)
+
+
+def _enter(standing: Standing, state: str, fact: Fact, *, is_open: bool) -> None:
+    standing["state"] = state
+    standing["open"] = is_open
+    standing["since"] = time_of(fact)
+    standing["since_position"] = fact.n

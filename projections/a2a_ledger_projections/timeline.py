@@ -1,0 +1,239 @@
+"""What happened to one task, who left its contract, since when, and what can be done now?
+
+Read straight from the events, never from a view: the task's stream, its findings, the card fetch
+that it was frozen from, and the card fetches in its window. The order is the log's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.wire import INTERRUPTED, TERMINAL
+from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, SENT
+from a2a_ledger_projections.view import text
+from a2a_ledger_projections.violations import Violation, violations_of
+from a2a_ledger_projections.words import contract_in, describe, offers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import JsonObject, Ref
+    from a2a_ledger.store import Store
+    from a2a_ledger_projections.task_contracts import TaskRow
+
+_CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1", "card.manifest.v1", "contract.accepted.v1"})
+_CAPTURES = frozenset({"contract.captured.v1", "contract.reconstructed.v1"})
+_PAGE = 500
+_HTTP_ERROR = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event of the story."""
+
+    record: Record
+    kind: str
+    words: str
+
+    def to_json(self) -> JsonObject:
+        """Return one object of `show`'s `events`."""
+        record = self.record
+        return {
+            "position": record.n,
+            "at": record.at,
+            "type": record.type,
+            "stream": record.stream,
+            "how": record.how,
+            "words": f"{self.kind} {self.words}",
+            "data": record.data,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One task's story, and the three answers that a person on call needs first."""
+
+    row: TaskRow
+    lines: list[Line]
+    violations: list[Violation]
+    capture: Record | None
+    contract: JsonObject | None  # the frozen normal form
+    lasting: float | None  # seconds in the present state
+    stuck: bool  # cannot go on and cannot be cancelled
+    who: str  # who left the contract, and since when
+    now: str  # what can still be done
+
+    def to_json(self) -> JsonObject:
+        """Return the object that `show --format json` prints."""
+        row, data = self.row, self.capture.data if self.capture else {}
+        contract: JsonObject = {
+            "hash": row["contract"],
+            "form": row["form"],
+            "reconstructed": self.capture is not None and self.capture.type == "contract.reconstructed.v1",
+            "position": self.capture.n if self.capture else None,
+            "interface": data.get("interface"),
+            "credential": data.get("credential"),
+            "pin": data.get("pin"),
+            "value": self.contract,
+        }
+        return {
+            "task": row["task"],
+            "peer": row["peer"],
+            "peer_url": row["peer_url"],
+            "peer_task": row["peer_task"],
+            "state": row["state"],
+            "stuck": self.stuck,
+            "who": self.who,
+            "now": self.now,
+            "contract": contract,
+            "events": [line.to_json() for line in self.lines],
+            "violations": [violation.to_json() for violation in self.violations],
+        }
+
+
+def tell(store: Store, row: TaskRow, now: datetime) -> Story:
+    """Read one task's events and say where it stands as of `now`."""
+    own = store.read_stream(f"task:{row['task']}")
+    findings = violations_of(store, row["task"], row["peer"])
+    acknowledged = [
+        r for v in findings for r in store.tagged(f"ack:{v.record.stream}:{v.record.ver}") if r.type != v.record.type
+    ]
+    capture = next((record for record in own if record.type in _CAPTURES), None)
+    contract = contract_in(capture) if capture else None
+    shown = {r.n: r for r in (*own, *acknowledged, *(v.record for v in findings))}
+    shown |= {r.n: r for r in _cards(store, row, own)}
+    stuck = _is_stuck(row, own, findings)
+    return Story(
+        row=row,
+        lines=[Line(shown[n], *describe(shown[n])) for n in sorted(shown)],
+        violations=findings,
+        capture=capture,
+        contract=contract,
+        lasting=_lasting(row, now),
+        stuck=stuck,
+        who=_who(store, findings, contract),
+        now=_advice(row, findings, contract, stuck=stuck),
+    )
+
+
+def _cards(store: Store, row: TaskRow, own: list[Record]) -> Iterator[Record]:
+    """Yield what the task was frozen from, and what was learned of the peer's card while it ran."""
+    if not own:
+        return
+    refs = [ref for record in own for name in ("fetch", "card", "refetch") if (ref := _ref(record, name))]
+    refs = [ref for ref in refs if ref["stream"].startswith("peer:")]
+    for ref in refs:
+        yield from store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
+    last = None if row["open"] else own[-1].n
+    ver = min((ref["ver"] for ref in refs), default=0) - 1
+    while page := store.read_stream(f"peer:{row['peer']}", gt=ver, limit=_PAGE):
+        for record in page:
+            if last is not None and record.n > last:
+                return
+            if record.n > own[0].n and record.type in _CARD_EVENTS:
+                yield record
+        ver = page[-1].ver
+
+
+def _ref(record: Record, name: str) -> Ref | None:
+    value = record.data.get(name)
+    return cast("Ref", value) if isinstance(value, dict) and isinstance(value.get("ver"), int) else None
+
+
+def _lasting(row: TaskRow, now: datetime) -> float | None:
+    try:
+        return (now - datetime.fromisoformat(row["since"] or "")).total_seconds()
+    except (ValueError, TypeError):
+        return None  # imported material spells times as it likes
+
+
+def _is_stuck(row: TaskRow, own: list[Record], findings: list[Violation]) -> bool:
+    """Say whether the peer's demand blocks the task and a cancel was tried and did not take."""
+    return row["open"] and _demand(findings) is not None and _cancel_failed(own)
+
+
+def _demand(findings: list[Violation]) -> Violation | None:
+    return next((v for v in findings if v.data.get("rule") == "auth-demand"), None)
+
+
+def _cancel_failed(own: list[Record]) -> bool:
+    cancels = [r for r in own if r.data.get("direction") == "out" and r.data.get("method") == "CancelTask"]
+    if not cancels:
+        return False
+    answers = [r for r in own if (ref := _ref(r, "answers")) and ref["ver"] == cancels[-1].ver]
+    return not any(_took(answer) for answer in answers)
+
+
+def _took(answer: Record) -> bool:
+    status = answer.data.get("status")
+    refused = answer.data.get("error_code") is not None or (isinstance(status, int) and status >= _HTTP_ERROR)
+    return answer.data.get("leg") != "error" and not refused
+
+
+def _who(store: Store, findings: list[Violation], contract: JsonObject | None) -> str:
+    """Say who left the contract and since when: by what is certain, and by the first sign."""
+    if not findings:
+        return "nobody that a rule of this version can name"
+    ranked = sorted(findings, key=_rank)
+    first = ranked[0]
+    record = store.record(first.trigger)
+    _, words = describe(record)
+    said = f"{_party(first)}, #{record.n} at {record.at[11:19]}Z, {text(first.data, 'certainty')}: {words}"
+    if first.data.get("rule") == "auth-demand":
+        said += f"; the frozen contract offers {', '.join(offers(contract)) or 'no scheme'}"
+    else:
+        said += f" ({text(first.data, 'rule')})"
+    earlier = min(findings, key=lambda v: v.trigger)
+    if earlier.trigger < first.trigger:
+        said += f". First sign #{earlier.trigger} ({text(earlier.data, 'rule')}, {text(earlier.data, 'certainty')})"
+    return said
+
+
+def _rank(violation: Violation) -> tuple[int, int, int]:
+    data = violation.data
+    certainty = ("certain", "claimed", "suspected")
+    said = text(data, "certainty")
+    return (
+        certainty.index(said) if said in certainty else len(certainty),
+        0 if data.get("rule_class") == "contract" else 1,
+        violation.trigger,
+    )
+
+
+def _party(violation: Violation) -> str:
+    return {"peer": "the peer", "client": "the client (this side)"}.get(
+        text(violation.data, "about") or "", "either side"
+    )
+
+
+def _advice(row: TaskRow, findings: list[Violation], contract: JsonObject | None, *, stuck: bool) -> str:
+    """Say what can still be done, and that a card fetch while the task runs is a probe."""
+    state = row["state"]
+    if not row["open"]:
+        return _ADVICE_CLOSED.get(state, _ENDED if state in TERMINAL else _REFUSED)
+    schemes = ", ".join(offers(contract)) or "no credential"
+    if stuck:
+        said = f"ask the peer to accept {schemes} or to cancel"
+    elif _demand(findings) is not None:
+        said = f"the peer asks for what the frozen contract does not offer ({schemes}); a cancel has not failed yet"
+    elif state in INTERRUPTED:
+        said = "the peer waits for input: answer it, or cancel"
+    else:
+        said = _ADVICE_OPEN.get(state, "the task runs; it can be polled and cancelled")
+    return f"{said}. A card fetch now is a probe: use `card show URL --diagnostic`"
+
+
+_ENDED = "the task has ended; replay it, or export the evidence"
+_REFUSED = "the peer refused the send, so it has no such task. A new send is a new task"
+_ADVICE_CLOSED = {
+    INTENDED: "nothing has left; the send can still be made or dropped",
+    ABORTED: "nothing was sent; build the client again to take the new contract on, or see `decide`",
+    ANSWERED: _ENDED,
+}
+_ADVICE_OPEN = {
+    SENT: "sent, and no answer recorded: a resend of the same message id is the same task",
+    ADOPTED: "first seen past `submitted`; it can be polled and cancelled",
+}

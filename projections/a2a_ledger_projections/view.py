@@ -1,0 +1,181 @@
+"""What a view is: a name, a pure fold, rows under keys; and the table that its rows lie in.
+
+The table is `ledger_view_<name>_<edition>` with the columns `key`, `first` (log position of the event
+that made the row) and `row` (JSON, members sorted), so that two builds of a view can be compared
+byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.errors import StoreError
+from a2a_ledger.store.schema import EVENTS, TRACKING, row_digest
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger_projections.facts import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One read model: a name, the events it reads, and the pure fold that turns them into rows."""
+
+    name: str
+    edition: int  # raised when the fold changes: the next catch-up fills a new table from position 0
+    types: frozenset[str]
+    fold: Callable[[Fact, Rows], None]
+
+    @property
+    def table(self) -> str:
+        """Return the name of the table that holds the rows."""
+        return f"ledger_view_{self.name}_{self.edition}"
+
+    @property
+    def follower(self) -> str:
+        """Return the name under which the position is tracked."""
+        return f"{self.name}/{self.edition}"
+
+
+class Rows:
+    """The rows of one view as a fold sees them: loaded on demand, written together at the end of a page."""
+
+    def __init__(self, load: Callable[[str], JsonObject | None]) -> None:
+        self._load = load
+        self._held: dict[str, JsonObject | None] = {}
+        self._first: dict[str, int] = {}
+        self._changed: set[str] = set()
+        self.position = 0  # of the fact being folded
+
+    def get(self, key: str) -> JsonObject | None:
+        """Return the row of this key, to be changed in place and put back, or None."""
+        held = self._held
+        if key not in held:
+            held[key] = self._load(key)
+        return held[key]
+
+    def add(self, key: str, row: Mapping[str, object]) -> None:
+        """Keep the first row of a key that has none."""
+        self._first[key] = self.position
+        self._held[key] = cast("JsonObject", row)
+        self._changed.add(key)
+
+    def put(self, key: str, row: Mapping[str, object]) -> None:
+        """Keep a row that was got or added; it is stored when the page ends."""
+        self._held[key] = cast("JsonObject", row)
+        self._changed.add(key)
+
+    def take_changes(self) -> Iterator[tuple[str, int | None, str]]:
+        """Yield (key, first position if the row is new, JSON) of all that changed, in order of key."""
+        for key in sorted(self._changed):
+            yield key, self._first.get(key), _dump(self._held[key])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a view, to be read by key or in the order in which they began."""
+
+    _db: sqlite3.Connection
+    _name: str
+
+    def get(self, key: str) -> JsonObject | None:
+        """Return one row, or None."""
+        found = self._db.execute(f"SELECT row FROM {self._name} WHERE key = ?", (key,)).fetchone()  # noqa: S608 - names of our own, never of the wire
+        return None if found is None else _parse(found[0])
+
+    def prefixed(self, prefix: str, *, newest_first: bool = False) -> Iterator[JsonObject]:
+        """Yield the rows whose key begins with `prefix`, in the order in which they were first seen."""
+        order = "DESC" if newest_first else "ASC"
+        cursor = self._db.execute(
+            f"SELECT row FROM {self._name} WHERE key >= ? AND key < ? ORDER BY first {order}, key {order}",  # noqa: S608 - names of our own, never of the wire
+            (prefix, prefix + "\U0010ffff"),
+        )
+        return (_parse(row) for (row,) in cursor)
+
+
+def text(data: JsonObject, name: str) -> str | None:
+    """Return a member that is text, else None."""
+    value = data.get(name)
+    return value if isinstance(value, str) else None
+
+
+# ---- the table of a view and its position in the log
+
+
+def write_rows(db: sqlite3.Connection, view: View, changes: Iterable[tuple[str, int | None, str]]) -> None:
+    """Write changed rows; a row that was there keeps the position at which it was made."""
+    new: list[tuple[str, int, str]] = []
+    old: list[tuple[str, str]] = []
+    for key, first, row in changes:
+        if first is None:
+            old.append((row, key))
+        else:
+            new.append((key, first, row))
+    db.executemany(insert_row(view.table), new)
+    db.executemany(f"UPDATE {view.table} SET row = ? WHERE key = ?", old)  # noqa: S608 - names of our own, never of the wire
+
+
+def create_table(table: str) -> str:
+    """Return the statement that makes a view's table."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {table} "
+        "(key TEXT PRIMARY KEY NOT NULL, first INTEGER NOT NULL, row TEXT NOT NULL) WITHOUT ROWID"
+    )
+
+
+def insert_row(table: str) -> str:
+    """Return the statement that adds one row."""
+    return f"INSERT INTO {table} (key, first, row) VALUES (?, ?, ?)"  # noqa: S608 - names of our own, never of the wire
+
+
+def all_rows(db: sqlite3.Connection, view: View) -> Iterator[tuple[str, int, str]]:
+    """Yield (key, first position, JSON) of every stored row, in order of key."""
+    yield from db.execute(f"SELECT key, first, row FROM {view.table} ORDER BY key")  # noqa: S608 - names of our own, never of the wire
+
+
+def has_table(db: sqlite3.Connection, view: View) -> bool:
+    """Say whether the view was ever stored."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (view.table,)).fetchone() is not None
+
+
+def log_size(db: sqlite3.Connection) -> int:
+    """Return how many events the log has."""
+    found: tuple[int | None] = db.execute(f"SELECT max(rowid) FROM {EVENTS}").fetchone()  # noqa: S608 - names of our own, never of the wire
+    return found[0] or 0
+
+
+def stored_position(db: sqlite3.Connection, view: View) -> int:
+    """Return the stored position, checked against its check column; 0 when there is none.
+
+    Raises:
+        StoreError: the row was changed by somebody else than us.
+    """
+    found: tuple[int, bytes] | None = db.execute(
+        f"SELECT notification_id, digest FROM {TRACKING} WHERE application_name = ?",  # noqa: S608 - names of our own, never of the wire
+        (view.follower,),
+    ).fetchone()
+    if found is None:
+        return 0
+    position, digest = found
+    if digest != row_digest(TRACKING, view.follower, position):
+        raise StoreError(
+            f"{TRACKING}: the position of {view.follower} was changed from outside; run `audit`, then rebuild the view"
+        )
+    return position
+
+
+def reset_position(db: sqlite3.Connection, view: View) -> None:
+    """Forget the position, in the transaction that is open."""
+    db.execute(f"DELETE FROM {TRACKING} WHERE application_name = ?", (view.follower,))  # noqa: S608 - our own table
+
+
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
+
+def _parse(row: str) -> JsonObject:
+    return cast("JsonObject", json.loads(row))

@@ -1,0 +1,263 @@
+"""One event in a few words, for people. Pure: a record in, a kind and a sentence out.
+
+Text of the peer is quoted and otherwise left as it is; whoever prints it makes it safe for the
+place where it is shown.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.canonical import parse_canonical
+from a2a_ledger.card import read_card
+from a2a_ledger.contract import contract_of
+from a2a_ledger.divergence.reading import leg_of
+from a2a_ledger.errors import FormatError
+from a2a_ledger_projections.view import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import Json, JsonObject
+
+_TEXT_SHOWN = 200
+_HASH_SHOWN = len("sha256:") + 8
+_MAC_SHOWN = 4
+_CLOCK_SECONDS = 2  # a Date header has whole seconds: a smaller difference says nothing
+
+
+def describe(record: Record) -> tuple[str, str]:
+    """Return what kind of line this event is, and what it says."""
+    teller = _TELLERS.get(record.type)
+    if teller is None:
+        return record.type.removesuffix(".v1"), "an event that this version does not know; kept and checked"
+    try:
+        kind, words = teller(record)
+    except FormatError as problem:
+        return record.type.removesuffix(".v1"), f"cannot be told: {problem}"
+    if record.how == "import":
+        claimed = text(record.data, "claimed_at")
+        words += f"  (imported{f', said to be of {claimed}' if claimed else ''})"
+    return kind, words
+
+
+def offers(contract: JsonObject | None) -> list[str]:
+    """Return the scheme names that a contract offers."""
+    schemes = (contract or {}).get("schemes")
+    return sorted(schemes) if isinstance(schemes, dict) else []
+
+
+def contract_in(record: Record) -> JsonObject | None:
+    """Return the normal form that a capture froze, from its blob."""
+    content = record.content("contract")
+    if content is None:
+        return None
+    value = parse_canonical(content)
+    return value if isinstance(value, dict) else None
+
+
+def free_text(record: Record) -> str:
+    """Return the words of the peer in a message: of its status, its message or its error."""
+    if record.data.get("direction") != "in" or "body" not in record.blobs:
+        return ""
+    return leg_of(record).text
+
+
+def _card(record: Record) -> tuple[str, str]:
+    data = record.data
+    purpose = text(data, "purpose")
+    told = [str(data.get("status"))]
+    if text(data, "etag"):
+        told.append(f"ETag {text(data, 'etag')}")
+    words = " ".join(told)
+    if data.get("status") == 304:  # noqa: PLR2004 - HTTP's own number
+        words += ", the peer says unchanged"
+    contract = text(data, "contract_hash")
+    words += f", contract {_short(contract)}" if contract else ", no contract can be captured"
+    card = contract_of(read_card(body)) if contract and (body := record.content("body")) else None
+    schemes = offers(cast("JsonObject", card.value)) if card else []
+    words += f" ({', '.join(schemes)})" if schemes else ""
+    flags = [str(flag) for flag in cast("list[Json]", data.get("flags") or [])]
+    words += f"; {', '.join(flags)}" if flags else ""
+    return "card", f"{words}  [{purpose}]"
+
+
+def _card_failed(record: Record) -> tuple[str, str]:
+    data = record.data
+    status = data.get("status")
+    words = f"fetch failed: {text(data, 'outcome')}"
+    words += f" {status}" if status is not None else ""
+    words += f", TLS alert {text(data, 'tls_alert')}" if text(data, "tls_alert") else ""
+    return "card", f"{words}  [{text(data, 'purpose')}]"
+
+
+def _manifest(record: Record) -> tuple[str, str]:
+    data = record.data
+    contract, floor = _short(text(data, "contract_hash")), text(data, "floor_until")
+    return "manifest", f"{text(data, 'status')}, contract {contract}, floor until {floor}"
+
+
+def _accepted(record: Record) -> tuple[str, str]:
+    data = record.data
+    return "accepted", (
+        f"contract {_short(text(data, 'old_hash'))} -> {_short(text(data, 'new_hash'))}, "
+        f"authorization: {text(data, 'authorization')}, by {text(data, 'who')} ({text(data, 'acceptance')})"
+    )
+
+
+def _decided(record: Record) -> tuple[str, str]:
+    data = record.data
+    words = f"{text(data, 'decision')} {text(data, 'reason')}"
+    inputs = data.get("inputs")
+    age = card_age(inputs) if isinstance(inputs, dict) else None
+    words += f": card {age:.1f} s old" if age is not None else ""
+    return "decided", f"{words}; at stake: {text(data, 'at_stake')}"
+
+
+def card_age(inputs: JsonObject) -> float | None:
+    """Return how old the card was when a decision was made, in seconds, from the decision's own inputs."""
+    card = inputs.get("card")
+    fetched = text(card, "fetched_at") if isinstance(card, dict) else None
+    now = text(inputs, "now")
+    if fetched is None or now is None:
+        return None
+    try:
+        return (datetime.fromisoformat(now) - datetime.fromisoformat(fetched)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+
+
+def _frozen(record: Record) -> tuple[str, str]:
+    data = record.data
+    interface = cast("JsonObject", data.get("interface") or {})
+    schemes = offers(contract_in(record))
+    version = interface.get("version") or "version not stated"
+    words = f"{_short(text(data, 'contract_hash'))}  {interface.get('binding')} {version} {interface.get('url')}"
+    words += f"  offers {', '.join(schemes)}" if schemes else "  asks for no credential"
+    return ("frozen" if record.type == "contract.captured.v1" else "rebuilt"), words
+
+
+def _aborted(record: Record) -> tuple[str, str]:
+    data = record.data
+    words = (
+        f"nothing was sent ({data.get('card_gets')} card GET, {data.get('requests')} requests): {text(data, 'reason')}"
+    )
+    if text(data, "new_hash"):
+        words += f", contract {_short(text(data, 'old_hash'))} -> {_short(text(data, 'new_hash'))}"
+    if text(data, "authorization"):
+        words += f", authorization: {text(data, 'authorization')}"
+    return "aborted", words
+
+
+def _message(record: Record) -> tuple[str, str]:
+    data = record.data
+    if data.get("direction") == "out":
+        return "->", _request(data)
+    if data.get("leg") == "error":
+        alert = text(data, "tls_alert")
+        return (
+            "<-",
+            f"TLS alert {alert}, no HTTP answer" if alert else f"no answer: {text(data, 'error_kind') or 'unknown'}",
+        )
+    if data.get("leg") == "stream-end":
+        return "<-", "end of the stream"
+    return "<-", _answer(record)
+
+
+def _request(data: JsonObject) -> str:
+    told = [
+        text(data, "method") or text(data, "http_method") or "request",
+        text(data, "message_id"),
+        text(data, "task_id"),
+    ]
+    words = " ".join(part for part in told if part)
+    credentials = [c for c in cast("list[Json]", data.get("credential") or []) if isinstance(c, dict)]
+    for credential in credentials:
+        words += f"  {text(credential, 'scheme')} credential #{(text(credential, 'mac') or '')[:_MAC_SHOWN]}"
+    return words if credentials else words + "  no credential seen"
+
+
+def _answer(record: Record) -> str:
+    data = record.data
+    told = [text(data, "task_id"), text(data, "state_read") or text(data, "state")]
+    status = data.get("status")
+    if isinstance(status, int) and status >= 400:  # noqa: PLR2004 - HTTP's error range
+        told.append(f"HTTP {status}")
+    if data.get("error_code") is not None:
+        told.append(f"error {data['error_code']}")
+    words = " ".join(part for part in told if part) or (text(data, "leg") or "answer")
+    said = free_text(record)
+    words += f' "{said[:_TEXT_SHOWN]}{"…" if len(said) > _TEXT_SHOWN else ""}"' if said else ""
+    if data.get("pin_seen"):
+        words += "  pin acknowledged" if data.get("pin") else "  pin unacknowledged"
+    flags = [str(flag) for flag in cast("list[Json]", data.get("flags") or [])]
+    words += f"  [{', '.join(flags)}]" if flags else ""
+    skew = _clock_difference(record)
+    return words if skew is None else f"{words}  peer's clock {skew:+.0f} s"
+
+
+def _clock_difference(record: Record) -> float | None:
+    for role in record.blobs:
+        if not role.startswith("header."):
+            continue
+        content = record.content(role)
+        pair = parse_canonical(content) if content else None
+        if isinstance(pair, list) and len(pair) == 2 and pair[0] == "date" and isinstance(pair[1], str):  # noqa: PLR2004 - name and value
+            try:
+                difference = (parsedate_to_datetime(pair[1]) - datetime.fromisoformat(record.at)).total_seconds()
+            except (ValueError, TypeError):
+                return None
+            return difference if abs(difference) >= _CLOCK_SECONDS else None
+    return None
+
+
+def _bound(record: Record) -> tuple[str, str]:
+    context = text(record.data, "context_id")
+    return "bound", f"the peer calls it {text(record.data, 'task_id')}" + (f" in context {context}" if context else "")
+
+
+def _adopted(record: Record) -> tuple[str, str]:
+    return "adopted", f"{text(record.data, 'task_id')} was first seen past `submitted`: recorded, not judged"
+
+
+def _violation(record: Record) -> tuple[str, str]:
+    data = record.data
+    shown = [f"#{index}" for index in cast("list[Json]", data.get("evidence_index") or [])]
+    words = f"{text(data, 'rule')}, about: {text(data, 'about')}, {text(data, 'certainty')}"
+    return "violation", words + (f", shown by {' and '.join(shown)}" if shown else "")
+
+
+def _acknowledged(record: Record) -> tuple[str, str]:
+    return "acked", f"by {text(record.data, 'who')}: {text(record.data, 'why')}"
+
+
+def _erased(record: Record) -> tuple[str, str]:
+    data = record.data
+    return "erased", f"{text(data, 'scope')}, asked for by {text(data, 'requested_by')}: {text(data, 'reason')}"
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "none"
+    return value if len(value) <= _HASH_SHOWN else f"{value[:_HASH_SHOWN]}…"
+
+
+_TELLERS: dict[str, Callable[[Record], tuple[str, str]]] = {
+    "card.fetched.v1": _card,
+    "card.fetch_failed.v1": _card_failed,
+    "card.manifest.v1": _manifest,
+    "contract.accepted.v1": _accepted,
+    "freshness.decided.v1": _decided,
+    "contract.captured.v1": _frozen,
+    "contract.reconstructed.v1": _frozen,
+    "send.aborted.v1": _aborted,
+    "message.recorded.v1": _message,
+    "task.bound.v1": _bound,
+    "task.adopted.v1": _adopted,
+    "violation.detected.v1": _violation,
+    "finding.acknowledged.v1": _acknowledged,
+    "content.erased.v1": _erased,
+}
