@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LedgerUnavailableError,
         SendRefusedError,
         SpentClientError,
+        StoreError,
     )
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.seed import AgentCard, Task, TaskState, capture_contract, verify_peer_message
@@ -37,6 +38,7 @@ _HOME = {
     "LedgerUnavailableError": "errors",
     "SendRefusedError": "errors",
     "SpentClientError": "errors",
+    "StoreError": "errors",
     "Task": "seed",
     "TaskState": "seed",
     "capture_contract": "seed",
@@ -56,6 +58,7 @@ __all__ = [
     "LedgerUnavailableError",
     "SendRefusedError",
     "SpentClientError",
+    "StoreError",
     "Task",
     "TaskState",
     "capture_contract",

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import uvicorn
 from a2a.helpers import new_task_from_user_message, new_text_part
@@ -30,6 +30,8 @@ from starlette.applications import Starlette
 from a2a_ledger.wire import EXTENSION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a.server.events import EventQueue
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -82,14 +84,22 @@ class Wire:
         self.app = app
         self.seen: list[tuple[str, str, dict[str, str]]] = []
         self.refuse_with: int | None = None
+        self.on_post: Callable[[], None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = {k.decode(): v.decode() for k, v in scope["headers"]}
             self.seen.append((scope["method"], scope["path"], headers))
+            if self.on_post is not None and scope["method"] == "POST":
+                self.on_post()
             if self.refuse_with is not None and scope["method"] == "POST":
-                await send({"type": "http.response.start", "status": self.refuse_with, "headers": [
-                    (b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]})
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": self.refuse_with,
+                        "headers": [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")],
+                    }
+                )
                 await send({"type": "http.response.body", "body": b"no"})
                 return
         await self.app(scope, receive, send)
@@ -107,21 +117,16 @@ class Agent:
             name="Echo",
             description="Says it back",
             version="1.0.0",
-            supported_interfaces=[
-                interface
-                for version in versions
-                for interface in _interfaces(self.url, version)
-            ],
+            supported_interfaces=[interface for version in versions for interface in _interfaces(self.url, version)],
             capabilities=AgentCapabilities(
-                streaming=True, extensions=[AgentExtension(uri=EXTENSION, description="frozen contract", required=False)]
+                streaming=True,
+                extensions=[AgentExtension(uri=EXTENSION, description="frozen contract", required=False)],
             ),
             default_input_modes=["text/plain"],
             default_output_modes=["text/plain"],
             skills=[AgentSkill(id="echo", name="echo", description="echo", tags=["echo"])],
         )
-        handler = DefaultRequestHandler(
-            agent_executor=Worker(), task_store=InMemoryTaskStore(), agent_card=self.card
-        )
+        handler = DefaultRequestHandler(agent_executor=Worker(), task_store=InMemoryTaskStore(), agent_card=self.card)
         routes: list[Any] = [
             *create_agent_card_routes(self.card, cache_control=cache_control),
             *create_jsonrpc_routes(handler, rpc_url="/rpc", enable_v0_3_compat=True),
@@ -133,7 +138,7 @@ class Agent:
         )
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> Self:
         self._thread.start()
         while not self._server.started:
             time.sleep(0.005)

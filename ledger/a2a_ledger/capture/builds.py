@@ -13,8 +13,8 @@ from a2a_ledger.capture.cards import Fetched, Route, read_bytes
 from a2a_ledger.capture.refusal import contract_pointers, diff_text
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.card import read_card
-from a2a_ledger.contract import diff
-from a2a_ledger.errors import ContractChangedError
+from a2a_ledger.contract import diff, require_contract
+from a2a_ledger.errors import CardError, ContractChangedError
 from a2a_ledger.events import ContractAccepted
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.card import Card
     from a2a_ledger.codec import Content
     from a2a_ledger.contract import Diff
     from a2a_ledger.events import Ref
@@ -53,6 +54,7 @@ class Builds:
             ContractChangedError: the fetch brought another contract than the one that is kept, or a
                 changed contract waits for a person to accept it.
             SendRefusedError: the table says abort for another reason.
+            CardError: what was fetched is no card that a contract can be frozen from.
         """
         desk, ask = self._desk, route.ask
         desk.cards.remember(route)
@@ -64,16 +66,28 @@ class Builds:
         if asked.decided.stops and desk.enforces:
             raise await self._asking.abort(asked, await desk.new_task(), at)
         await desk.write([self._asking.decision(asked, f"task:{task}" if task else f"peer:{ask.peer}", at)])
-        if asked.fetched is not None and asked.fetched.card is None:
-            return None, asked.fetched
         answer = asked.fetched.kept if asked.fetched else kept
-        if answer is not None and answer.usable:
-            chosen = desk.bound_to(answer, asked.fetched, peer=ask.peer)
-            if chosen is not None and state == "intended":
+        if answer is None or not answer.usable:
+            if asked.fetched is not None and asked.fetched.card is not None and desk.enforces:
+                self._refuse(route, asked.fetched.card)
+            return None, asked.fetched
+        chosen = desk.bound_to(answer, asked.fetched, peer=ask.peer)
+        if chosen is not None:
+            if state == "intended":
                 await self._accept_if_changed(chosen)
-            if chosen is not None:
-                desk.remember(chosen)
+            desk.remember(chosen)
         return answer, asked.fetched
+
+    def _refuse(self, route: Route, card: Card) -> None:
+        """Say why no contract can be frozen from a card that is recorded.
+
+        Raises:
+            CardError: always.
+        """
+        try:
+            require_contract(card)
+        except CardError as e:
+            raise CardError(f"{route.ask.peer_url}: {e}. It is recorded as fetched; no client was made of it") from e
 
     async def _ask(self, route: Route, kept: KeptCard | None, *, state: str, task: str | None, forced: bool) -> Asked:
         """Put the question; `observe`, a fresh answer asked for and a card never seen go to the wire."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Write = Callable[[list[Any]], Awaitable[list[Appended]]]
 
 _NOT_MODIFIED = 304
+_SUCCESS = range(200, 300)
 _GET_HEADERS = ("accept", "authorization", "cookie", "user-agent", "a2a-version", "a2a-extensions", "x-a2a-extensions")
 
 
@@ -47,7 +48,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one card GET brought. `card` is None when nothing was answered that can be read as one."""
+    """What one card GET brought: `card` of a 2xx or a 304, `kept` when it is an answer about the card."""
 
     record: Ref
     card: Card | None
@@ -130,11 +131,11 @@ class CardDesk:
         kept_body = read_bytes(self._ledger.store, validate.bytes_of) if validate and status == _NOT_MODIFIED else None
         event, blobs = card_event(ask, status=status, headers=headers, body=body, kept=validate, at=self._ledger)
         ref = await self._record(ask, event, blobs)
-        kept = self._views.of(ask.peer).newest(ask.source, ask.caller)
-        card = None
-        if kept is not None and kept.fetch["c"] == ref["c"]:
-            card = read_card(kept_body if kept_body is not None else body)
-        return Fetched(ref, card, status, tuple(headers), kept_body if kept_body is not None else body, kept)
+        content = kept_body if kept_body is not None else body
+        newest = self._views.of(ask.peer).newest(ask.source, ask.caller)
+        kept = newest if newest is not None and newest.fetch["c"] == ref["c"] else None
+        answered = kept_body is not None or status in _SUCCESS
+        return Fetched(ref, read_card(content) if answered else None, status, tuple(headers), content, kept)
 
     async def _record(self, ask: CardAsk, event: Any, blobs: Any) -> Ref:  # noqa: ANN401 - what the recorder built
         draft = self._ledger.draft(event, stream=f"peer:{ask.peer}", blobs=blobs)

@@ -7,6 +7,7 @@ columns, so that an audit finds a flipped byte here too. docs/format.md section 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import threading
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.codec import SECRET, findings_key, stream_commitment, task_id
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store.connections import Connections
+from a2a_ledger.store.forks import forget_in_child
 from a2a_ledger.store.schema import row_digest
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 BATCH = 64
 """Task keys made in one commit."""
 
+_REMEMBERED = 65536  # keys kept in memory
 _LOW = 16  # keys left at which the next batch is made in the background
 _REDACTION = b"a2a-ledger/redact-key/v1\0"
 _TASK = "task:"
@@ -84,7 +87,8 @@ class KeyStore:
                     "a ledger without its keys cannot be written or disclosed",
                     hint="restore keys.db beside the database from the same backup",
                 )
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        forget_in_child(self)
         self.connections = Connections(":memory:" if path is None else str(path), read_only=read_only, journal="DELETE")
         self._check()
 
@@ -102,8 +106,14 @@ class KeyStore:
                 self._filler = threading.Thread(target=self._refill_later, name="a2a-ledger-keys", daemon=True)
                 self._filler.start()
             made = task_id(key)
-            self._known[_TASK + made] = key
+            self._remember(_TASK + made, key)
             return made
+
+    async def new_task_async(self) -> str:
+        """Return the id of a new task as `new_task` does, without waiting for a disk on the event loop."""
+        if not self._spare:
+            await asyncio.to_thread(self.refill)
+        return self.new_task()
 
     @property
     def has_spare(self) -> bool:
@@ -132,12 +142,28 @@ class KeyStore:
         """
         key = self._known.get(stream)
         if key is None:
-            key = self._known[stream] = self._find(stream)
+            key = self._find(stream)
+            self._remember(stream, key)
         return key
+
+    def commitment(self, stream: str) -> str:
+        """Return the commitment to a stream's key, 64 hex digits; of a task its first 40 are the task's id."""
+        return stream_commitment(self.stream_key(stream))
 
     def knows(self, stream: str) -> bool:
         """Tell whether `stream_key` would answer from memory."""
         return stream in self._known
+
+    def forget(self) -> None:
+        """Leave the spare keys to the parent: a child must not give out the same ones."""
+        self._spare.clear()
+        self._refilling = threading.Lock()
+        self._filler = None
+
+    def _remember(self, stream: str, key: bytes) -> None:
+        while len(self._known) >= _REMEMBERED:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[stream] = key
 
     def _find(self, stream: str) -> bytes:
         if stream.startswith(_FINDINGS):
