@@ -92,8 +92,8 @@ def check_public_key(public_key: bytes) -> None:
         raise FormatError("this Ed25519 public key is not canonical (its y is not reduced): use another key")
     if y in _SMALL_ORDER:
         raise FormatError("this Ed25519 public key has small order, so its signatures prove nothing: use another key")
-    x_squared = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
-    if not _square_roots(x_squared):
+    # x² = (y² - 1) / (d·y² + 1) must be a square: Euler's criterion, and u/v is one exactly when u·v is.
+    if pow((y * y - 1) * (_D * y * y + 1), (_P - 1) // 2, _P) == _P - 1:
         raise FormatError("these 32 bytes are not a point of the Ed25519 curve: this is no public key")
 
 

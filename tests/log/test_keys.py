@@ -106,6 +106,7 @@ def test_the_points_of_small_order_are_those_that_are_commonly_listed() -> None:
 def test_what_is_no_point_or_no_key_is_refused() -> None:
     with pytest.raises(FormatError, match="not a point"):
         check_public_key((2).to_bytes(32, "little"))  # y = 2: (y²-1)/(dy²+1) is no square
+    check_public_key((3).to_bytes(32, "little"))  # y = 3: it is one
     with pytest.raises(FormatError, match="32 bytes, found 31"):
         check_public_key(bytes(31))
 
