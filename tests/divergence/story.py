@@ -141,7 +141,7 @@ class Story:
 
     # ---- cards
 
-    def fetch(  # noqa: PLR0913 - what a fetch may say
+    def fetch(
         self,
         served: JsonObject | bytes,
         *,
@@ -211,7 +211,7 @@ class Story:
 
     # ---- a task
 
-    def capture(  # noqa: PLR0913 - what a capture may say
+    def capture(
         self,
         fetch: Record,
         *,
@@ -264,7 +264,7 @@ class Story:
 
     # ---- messages
 
-    def ask(  # noqa: PLR0913 - what a request may say
+    def ask(
         self,
         method: str = "SendMessage",
         *,
@@ -309,7 +309,7 @@ class Story:
         self._legs[record.c] = leg
         return record
 
-    def answer(  # noqa: PLR0913 - what an answer may say
+    def answer(
         self,
         request: Record,
         result: JsonObject | None = None,
@@ -338,8 +338,8 @@ class Story:
         return self.add(event, request.stream, {"body": body, **kept}, how)
 
     def stream_event(self, request: Record, payload: JsonObject, sequence: int = 0) -> Record:
-        """Record one server-sent event."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": payload}).encode()
+        """Record one server-sent event, as it came: with its framing."""
+        body = b"data: " + json.dumps({"jsonrpc": "2.0", "id": 1, "result": payload}).encode() + b"\n\n"
         leg = self._legs[request.c]
         event = _message(parse_stream_event(leg, body), "in", url=leg.url, answers=request.ref, sequence=sequence)
         return self.add(event, request.stream, {"body": body})
@@ -404,7 +404,7 @@ class _Entropy:
         return hashlib.shake_256(self._n.to_bytes(8, "big")).digest(size)
 
 
-def _message(  # noqa: PLR0913 - what capture adds to a leg
+def _message(
     leg: Leg,
     direction: str,
     *,

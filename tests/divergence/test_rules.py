@@ -197,6 +197,16 @@ def test_interface_drift_by_the_client(url: str, tenant: str | None) -> None:
     assert (finding.rule, finding.about, finding.rejects) == ("interface-drift", "client", True)
 
 
+def test_a_first_send_to_a_url_that_the_card_does_not_list_is_drift() -> None:
+    story = Story()
+    story.capture(story.fetch(card()), url="https://gateway.example/a2a")
+    story.ask(url="https://gateway.example/a2a")
+    finding = only(story)
+    assert (finding.rule, finding.about, finding.observed["listed_url"]) == ("interface-drift", "client", URL)
+    alias = Alias("https://vendor.example", "https://gateway.example")
+    assert story.rules(replace(default_profile(), aliases=(alias,))) == []
+
+
 def test_interface_drift_by_binding() -> None:
     story = Story()
     story.working()

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from a2a_ledger.address import normal_url, origin_of
 from a2a_ledger.divergence.reading import REDIRECTS, is_inbound, is_request, leg_of, members, number, text
@@ -88,7 +87,7 @@ def _request_fits(agreed: str, spoken: str, record: Record, frozen: Frozen) -> b
     HTTP+JSON a path that begins with /v1 may belong to the interface's own url.
     """
     if _major(agreed) != 0 or _major(spoken) != 0:
-        behind_v1 = urlsplit(frozen.interface["url"]).path.rstrip("/").endswith("/v1")
+        behind_v1 = _place(frozen.interface["url"]).endswith("/v1")
         if text(record.data, "binding") == "HTTP+JSON" and _major(spoken) == 0 and behind_v1:
             return True
         return agreed == spoken
@@ -130,23 +129,39 @@ def _drift(record: Record, frozen: Frozen, profile: Profile) -> dict[str, str]:
         found |= {"frozen_binding": used["binding"], "binding": binding}
     if not _within(url, frozen, profile):
         found |= {"frozen_url": used["url"], "url": url}
+    elif not _is_listed(used["url"], used["binding"], frozen, profile):
+        found |= {"listed_url": ", ".join(_listed(frozen))[:256], "url": url}
     if tenant and tenant != used["tenant"]:
         found |= {"frozen_tenant": used["tenant"], "tenant": tenant}
     return found
 
 
 def _within(url: str, frozen: Frozen, profile: Profile) -> bool:
-    """Say whether a url belongs to the frozen interface, or to one that the profile calls the same.
+    """Say whether a url belongs to the frozen interface, or to one that the profile calls the same."""
+    return _belongs(url, frozen.interface["url"], frozen.interface["binding"], profile)
 
-    A JSON-RPC interface is one url; the operations of HTTP+JSON lie below theirs.
-    """
-    place, base = _place(url), _place(frozen.interface["url"])
+
+def _is_listed(url: str, binding: str, frozen: Frozen, profile: Profile) -> bool:
+    """Say whether the card lists the interface that was used; a card that lists none says nothing."""
+    listed = _listed(frozen)
+    return not listed or any(_belongs(url, one, binding, profile) for one in listed)
+
+
+def _listed(frozen: Frozen) -> list[str]:
+    interfaces = (frozen.contract or {}).get("interfaces")
+    urls = [text(members(one), "url") for one in interfaces] if isinstance(interfaces, list) else []
+    return [url for url in urls if url]
+
+
+def _belongs(url: str, interface: str, binding: str, profile: Profile) -> bool:
+    """Compare by place: a JSON-RPC interface is one url; the operations of HTTP+JSON lie below theirs."""
+    place, base = _place(url), _place(interface)
     bases = {base}
     for alias in profile.aliases:
         stood = _place(alias.frozen)
         if base == stood or base.startswith(stood + "/"):
             bases.add(_place(alias.seen) + base.removeprefix(stood))
-    if frozen.interface["binding"] == "JSONRPC":
+    if binding == "JSONRPC":
         return place in bases
     return any(place == one or place.startswith((one + "/", one + ":")) for one in bases)
 
