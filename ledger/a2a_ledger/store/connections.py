@@ -8,12 +8,10 @@ lets one of four writing processes starve for most of a second.
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
 import threading
 import time
-import weakref
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +19,7 @@ from urllib.parse import quote
 
 from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.store.faults import as_ledger_error, is_busy, translated
+from a2a_ledger.store.forks import forget_in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -33,8 +32,6 @@ _LONGEST_NAP = 0.002
 
 _inherited: list[sqlite3.Connection] = []
 """Connections of the parent process: neither used nor closed in a child, since either would harm the file."""
-
-_living: weakref.WeakSet[Connections] = weakref.WeakSet()
 
 
 class Connections:
@@ -67,7 +64,7 @@ class Connections:
         self._immutable = False
         self._closed = False
         self._renew()
-        _living.add(self)
+        forget_in_child(self)
 
     def _renew(self) -> None:
         """Start with fresh locks and no connections; in memory the one connection is the database."""
@@ -105,8 +102,8 @@ class Connections:
                     connection = self._writer = self._writer or self._open_writer()
                     self._begin(connection)
                 try:
-                    yield connection
                     with translated(self.name):
+                        yield connection
                         connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:
@@ -120,8 +117,7 @@ class Connections:
         """Lend a connection for reading; each statement sees one state of the database."""
         if self.in_memory:
             with self._write_lock, translated(self.name):
-                assert self._writer is not None  # noqa: S101 - in memory the connection lives as long as we do
-                yield self._writer
+                yield self._writer or self._open()
             return
         with self._idle_lock:
             connection = self._idle.pop() if self._idle else None
@@ -208,11 +204,3 @@ class Connections:
                 return
             time.sleep(longest * self._naps())
             longest = min(2 * longest, _LONGEST_NAP)
-
-
-def _forget_all() -> None:
-    for connections in list(_living):
-        connections.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)

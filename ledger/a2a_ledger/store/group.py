@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
 from a2a_ledger.errors import ConflictError, StoreError
+from a2a_ledger.store.forks import forget_in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from a2a_ledger.store.head import Appended, Item
 
 _MAX_EVENTS = 512  # events of one transaction, unless a single call has more
-_living: weakref.WeakSet[GroupCommit] = weakref.WeakSet()
 
 
 class Call:
@@ -62,7 +60,7 @@ class GroupCommit:
     def __init__(self, write: Callable[[Sequence[Call]], None]) -> None:
         self._write = write
         self._renew()
-        _living.add(self)
+        forget_in_child(self)
 
     def _renew(self) -> None:
         # The mutex guards the queue and who leads; it is never held over input or output.
@@ -243,11 +241,3 @@ def _settle(futures: Sequence[asyncio.Future[None]]) -> None:
     for future in futures:
         if not future.done():
             future.set_result(None)
-
-
-def _forget_all() -> None:
-    for group in list(_living):
-        group.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)

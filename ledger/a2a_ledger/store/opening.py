@@ -12,7 +12,7 @@ from a2a_ledger.store import schema
 from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
 from a2a_ledger.store.datastore import LedgerDatastore
 from a2a_ledger.store.keystore import KeyStore
-from a2a_ledger.store.sqlite import NO_ORIGIN, LedgerRecorder
+from a2a_ledger.store.sqlite import LedgerRecorder
 from a2a_ledger.store.store import Store
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
 def _check_files(place: Path, *, create: bool, read_only: bool) -> None:
     """See that the files are there, or make the directory and an empty database file of mode 0600."""
     database = place / DATABASE
-    if not database.exists():
+    if not database.exists() or not (create or read_only or database.stat().st_size):
         if not create:
             raise StoreError(
-                f"expected a ledger in {place}, found no {DATABASE}",
+                f"expected a ledger in {place}, found no {DATABASE} with anything in it",
                 hint="make one with `a2a-ledger init`, or name its directory with --ledger",
             )
         try:
@@ -95,8 +95,6 @@ def _check_files(place: Path, *, create: bool, read_only: bool) -> None:
 def _open_keys(place: Path | None, entropy: Callable[[int], bytes], *, create: bool, read_only: bool) -> KeyStore:
     if place is None or (read_only and not (place / KEYS).exists()):
         return KeyStore(None, entropy=entropy, read_only=read_only)
-    # A database file without any content is what a crash leaves between the two files being made.
-    create = create or not (place / DATABASE).stat().st_size
     return KeyStore(place / KEYS, entropy=entropy, create=create, read_only=read_only)
 
 
@@ -104,25 +102,35 @@ def _open(connections: Connections, keys: KeyStore, origin: str | None) -> Store
     datastore = LedgerDatastore(connections, text_ids=True)
     found = _origin_of(connections, datastore, keys)
     if found is None:
-        if origin is None:
+        found = origin or keys.fact("origin")
+        if found is None:
             raise StoreError(f"expected a ledger in {connections.name}, found an empty database")
-        keys.note("origin", origin)
-        found = origin
+        if found == origin:
+            keys.note("origin", found)  # again and under another name, where an earlier attempt was cut short
     elif origin not in (None, found):
         raise StoreError(f"expected the log {origin} in {connections.name}, found {found}")
     return Store(LedgerRecorder(datastore, origin=found, keys=keys), connections, keys)
 
 
 def _origin_of(connections: Connections, datastore: LedgerDatastore, keys: KeyStore) -> str | None:
-    """Make or check the tables; return the log's name by its first record, else by the key store."""
+    """Make or check the tables; return the log's name by its first record, None for an empty log."""
     probe = LedgerRecorder(datastore)
     if connections.read_only and not connections.in_memory:
         with connections.reading() as connection:
             schema.check_header(connection, connections.name)
     else:
         probe.create_table()
-    first = Store(probe, connections, keys).read(0, 1)
-    if first:
-        return first[0].log
-    noted = keys.fact("origin")
-    return None if noted == NO_ORIGIN else noted
+    try:
+        first = Store(probe, connections, keys).read(0, 1)
+    except StoreError:
+        # A damaged first event must not keep an audit from being made: a signed head names the log too.
+        if not connections.read_only:
+            raise
+        with connections.reading() as connection:
+            head: tuple[str] | None = connection.execute(
+                "SELECT note FROM ledger_checkpoints ORDER BY size DESC LIMIT 1"
+            ).fetchone()
+        if head is None:
+            raise
+        return head[0].partition("\n")[0]
+    return first[0].log if first else None

@@ -74,6 +74,8 @@ class Store:
             MissingKeysError: A stream's key is not in the key store.
         """
         self._must_write()
+        if not drafts and tracking is None:
+            return []
         for item in drafts:
             self.keys.stream_key(item.stream)  # durable before the transaction begins
         return self.recorder.append(drafts, tracking)
@@ -84,6 +86,8 @@ class Store:
         A caller that is cancelled leaves nothing or all of its drafts.
         """
         self._must_write()
+        if not drafts and tracking is None:
+            return []
         for item in drafts:
             if not self.keys.knows(item.stream):
                 await asyncio.to_thread(self.keys.stream_key, item.stream)
