@@ -17,6 +17,7 @@ from a2a_ledger.checkpoint import (
     MAX_SIZE,
     ORIGIN,
     Checkpoint,
+    Policy,
     Proof,
     checkpoint_of,
     format_hashes,
@@ -28,9 +29,9 @@ from a2a_ledger.checkpoint import (
     parse_proof,
     sign_checkpoint,
 )
-from a2a_ledger.errors import ConsistencyError, FormatError, InclusionError, SignatureError, UsageError
-from a2a_ledger.keys import generate, parse_vkey
-from a2a_ledger.merkle import leaf_hash, root_of, verify_consistency, verify_inclusion
+from a2a_ledger.errors import ConsistencyError, FormatError, InclusionError, PolicyError, SignatureError, UsageError
+from a2a_ledger.keys import Verifier, generate, parse_vkey
+from a2a_ledger.merkle import empty_root, leaf_hash, root_of, verify_consistency, verify_inclusion
 from a2a_ledger.note import Note, SignatureLine
 from tests.log.openssl import openssl_accepts
 
@@ -217,6 +218,40 @@ def test_the_sample_that_five_other_verifiers_accepted(corpus: Path) -> None:
     verify_inclusion(proof.index, new.size, leaf, proof.path, new.root)
     with pytest.raises(InclusionError):
         verify_inclusion(510, new.size, leaf, proof.path, new.root)
+
+
+def test_a_witness_made_of_our_parts_answers_as_litewitness_did(corpus: Path) -> None:
+    """Its recorded requests: good ones, a bad signature, an unknown log, wrong and missing proofs, stale sizes."""
+    known = json.loads((corpus / "vectors" / "c2sp" / "witness_sigsum_sequence.json").read_text())
+    origin = known["requests"][0]["body"].split("\n")[2]
+    log = Verifier(origin, bytes.fromhex(known["log_key"].removeprefix("sigsum ed25519 ")))
+    policy = Policy(logs=(log,))
+    seen = Checkpoint(origin, 0, empty_root())
+    answers: list[int] = []
+    malformed: list[int] = []
+    for request in known["requests"]:
+        head, note = request["body"].split("\n\n", 1)
+        size, proof = head.removeprefix("old ").split("\n", 1) if "\n" in head else (head.removeprefix("old "), "")
+        try:
+            new = policy.open(note).checkpoint
+            if int(size) != seen.size:
+                answers.append(409)
+                continue
+            if seen.size:
+                path = parse_hashes(proof and proof + "\n")
+                verify_consistency(seen.size, new.size, seen.root, new.root, path)
+            seen = new
+            answers.append(200)
+        except (PolicyError, SignatureError):
+            answers.append(403)
+        except FormatError:  # the bad signature was made by changing base64 into a spelling with stray bits
+            malformed.append(len(answers))
+            answers.append(403)
+        except ConsistencyError:
+            answers.append(422)
+    assert answers == [request["status_in_torchwood_2025_06"] for request in known["requests"]]
+    assert malformed == [1]
+    assert seen.size == 5
 
 
 # ---- Proof files
