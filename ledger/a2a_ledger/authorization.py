@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.card_json import comparable
+from a2a_ledger.dialect import member
 from a2a_ledger.events import Interface
 from a2a_ledger.requirements import Direction, combine, compare_requirements, in_force
-from a2a_ledger.dialect import member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from a2a_ledger.address import agent_card_url, origin_of, peer_id, peer_url
 from a2a_ledger.card_json import MAX_DEPTH, CardObject, CardValue, UnrepresentableError, canonical, parse, sha256_name
+from a2a_ledger.dialect import dialect_of, is_card
 from a2a_ledger.normal_form import Contract, normalise
-from a2a_ledger.dialect import dialect_of, is_card, spelled_twice
 
 __all__ = [
     "MAX_CARD",
@@ -49,8 +49,8 @@ class Card:
         contract: The normal form, or None when the card cannot be captured.
     """
 
-    raw: bytes
-    document: CardObject | None
+    raw: bytes = field(repr=False)
+    document: CardObject | None = field(repr=False)
     dialect: str
     is_card: bool
     flags: tuple[str, ...]
@@ -100,8 +100,6 @@ def _refused(raw: bytes, raw_hash: str, problem: str, flags: set[str] | frozense
 
 
 def _read_document(raw: bytes, raw_hash: str, document: CardObject, flags: set[str]) -> Card:
-    if spelled_twice(document):
-        flags.add("ambiguous-keys")
     dialect = dialect_of(document)
     contract, document_hash, problem = None, None, ""
     try:

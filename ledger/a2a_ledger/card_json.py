@@ -1,9 +1,9 @@
 """JSON of a card, read strictly and without ever raising. Pure.
 
 RFC 8259, plus what two readers could understand differently: duplicate keys at any level (also when one
-is spelled with escapes), keys that a reader who ignores case would mix up, numbers that an IEEE 754
-double does not hold (RFC 7493 section 2.2) and nesting that overflows somebody's stack. Numbers of that
-kind are kept as the token that was sent.
+is spelled with escapes), keys that a reader mixes up who ignores case or takes snake_case for camelCase,
+numbers that an IEEE 754 double does not hold (RFC 7493 section 2.2) and nesting that overflows somebody's
+stack. Numbers of that kind are kept as the token that was sent.
 """
 
 from __future__ import annotations
@@ -72,19 +72,32 @@ def sha256_name(data: bytes) -> str:
 
 
 def plain(value: CardValue) -> CardValue:
-    """Return a value that `json.dumps` can print: number tokens become their text."""
+    """Return a value that can be printed as JSON: number tokens become their text, lone surrogates their escape."""
     if isinstance(value, NumberToken):
         return value.text
+    if isinstance(value, str):
+        return printable(value)
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {printable(key): plain(item) for key, item in value.items()}
     return value
 
 
+def printable(text: str) -> str:
+    """Return a text that UTF-8 can hold: a lone surrogate becomes its six-character escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def json_text(value: CardValue) -> str:
-    """Return a compact, sorted, pure ASCII JSON text for any value, representable or not."""
-    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+    """Return a compact, sorted, pure ASCII JSON text for any value; number tokens stand as they were sent."""
+    if isinstance(value, NumberToken):
+        return value.text
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{json_text(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    return json.dumps(value)
 
 
 def comparable(value: CardValue) -> bytes:
@@ -92,11 +105,7 @@ def comparable(value: CardValue) -> bytes:
     try:
         return canonical(value)
     except UnrepresentableError:
-        return b"!" + json.dumps(value, sort_keys=True, separators=(",", ":"), default=_tagged).encode()
-
-
-def _tagged(value: object) -> str:
-    return f"token {value.text}" if isinstance(value, NumberToken) else repr(value)
+        return b"!" + json_text(value).encode()
 
 
 class _Hooks:
@@ -109,7 +118,7 @@ class _Hooks:
         found = dict(pairs)
         if len(found) != len(pairs):
             self.flags.add("duplicate-keys")
-        elif len({key.casefold() for key in found}) != len(found):
+        elif len({key.replace("_", "").casefold() for key in found}) != len(found):
             self.flags.add("ambiguous-keys")
         return found
 

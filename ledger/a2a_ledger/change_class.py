@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
-from a2a_ledger.card_json import CardObject, CardValue, comparable, plain
+from a2a_ledger.address import same_url
+from a2a_ledger.card_json import CardObject, CardValue, UnrepresentableError, comparable, plain, printable
 from a2a_ledger.dialect import camel, member
+from a2a_ledger.normal_form import major_minor
+from a2a_ledger.requirements import read_requirements
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
@@ -49,9 +52,9 @@ _CAPABILITY = frozenset({"name", "version", "provider", "defaultInputModes", "de
 # "" is the holder itself: the whole capabilities, one whole extension, one whole skill.
 _CAPABILITIES = frozenset({"", "streaming", "pushNotifications", "stateTransitionHistory"})
 _EXTENSION = frozenset({"", "uri", "required", "params"})
-# A requirement list that says the same in another spelling, or [] where there was none, is prose.
-_SKILL_PROSE = frozenset({"name", "description", "examples", "security", "securityRequirements"})
-_SKILL_TERMS = frozenset({"", "id", "security", "securityRequirements"})
+_SKILL_PROSE = frozenset({"name", "description", "examples"})
+_SECURITY = frozenset({"security", "securityRequirements"})
+_SKILL_TERMS = frozenset({"", "id", *_SECURITY})
 _SKILL_CAPABILITY = frozenset({"", "id", "tags", "inputModes", "outputModes"})
 
 
@@ -79,7 +82,7 @@ def classify(old: Side, new: Side, changes: list[Change]) -> list[Difference]:
     whole normal forms as values.
     """
     classes = _Classes(old, new)
-    found = [Difference(one.pointer, classes.of(one), plain(one.old), plain(one.new)) for one in changes]
+    found = [Difference(printable(one.pointer), classes.of(one), plain(one.old), plain(one.new)) for one in changes]
     if classes.contract and all(one.kind != "contract" for one in found):
         ends = [{"contract": side.contract.value, "terms": side.terms.value} for side in (old, new)]
         found.insert(
@@ -105,11 +108,11 @@ class _Classes:
         # A2A's members are compared in camelCase; ids, uris and scheme names as they are spelled.
         root, *rest = map(camel, change.names)
         if root == "skills":
-            return self._skill(rest[1:], change.names[1] if change.by_id else None)
+            return self._skill(change, rest[1:])
         if root == "capabilities":
-            return self._capability(rest, change.names[2] if change.by_id else None)
+            return self._capability(change, rest)
         if root in _CONTRACT_ROOTS:
-            return self._contract(root, rest, change.names[1] if rest else None)
+            return self._contract(change, root, rest)
         if root in _PROSE:
             return "prose"
         return "capability" if root in _CAPABILITY else "unclassified"
@@ -120,37 +123,43 @@ class _Classes:
             return any(part.startswith(table + " ") for part in self._parts)
         return f"{table} {name}" in self._parts
 
-    def _contract(self, root: str, rest: list[str], scheme: str | None) -> Kind:
+    def _contract(self, change: Change, root: str, rest: list[str]) -> Kind:
         """Return the class of a path inside the members that the contract is read from."""
+        scheme = change.names[1] if rest else None
         leaf = rest[-1] if rest else ""
         if root in _INTERFACES_0_3 and self._new_shape:
             return "unclassified"  # the 0.3 half's own interfaces are no part of a 1.0 card's contract
-        if leaf in _WORDS:
+        the_text_beside_a_scope = rest[-2:-1] == ["scopes"] and not self._touched("schemes", scheme)
+        if leaf in _WORDS or the_text_beside_a_scope:
             return "prose"
         if root == "authentication":
             return "contract" if self._touched("schemes") or "security" in self._parts else "unclassified"
         part = _CONTRACT_ROOTS[root]
-        touched = self._touched(part, scheme) if part == "schemes" else part in self._parts
-        if touched:
+        if self._touched(part, scheme) if part == "schemes" else part in self._parts:
             return "contract"
+        if part == "security":
+            return _other_spelling(change)
         an_entry_itself = len(rest) <= 1
-        known = an_entry_itself or part == "security" or leaf in _READ or "scopes" in rest
-        return "prose" if known else "unclassified"
+        known = an_entry_itself or leaf in _READ
+        return "prose" if known and _alike(change.old, change.new) else "unclassified"
 
-    def _skill(self, rest: list[str], skill: str | None) -> Kind:
+    def _skill(self, change: Change, rest: list[str]) -> Kind:
         name = rest[0] if rest else ""
-        if name in _SKILL_TERMS and self._touched("skills", skill):
+        if name in _SKILL_TERMS and self._touched("skills", change.names[1] if change.by_id else None):
             return "contract"
+        if name in _SECURITY:
+            return _other_spelling(change)
         if name in _SKILL_PROSE:
             return "prose"
         return "capability" if name in _SKILL_CAPABILITY else "unclassified"
 
-    def _capability(self, rest: list[str], uri: str | None) -> Kind:
+    def _capability(self, change: Change, rest: list[str]) -> Kind:
         name = rest[0] if rest else ""
         if name == "extensions":
-            return self._extension(rest[2:], uri)
+            return self._extension(rest[2:], change.names[2] if change.by_id else None)
         if name == "extendedAgentCard":
-            return "contract" if "extendedCard" in self._parts else "prose"
+            alike: Kind = "prose" if _alike(change.old, change.new) else "unclassified"
+            return "contract" if "extendedCard" in self._parts else alike
         if not name and ("extendedCard" in self._parts or self._touched("extensions")):
             return "contract"
         return "capability" if name in _CAPABILITIES else "unclassified"
@@ -188,6 +197,31 @@ def _differing(old: CardObject, new: CardObject) -> frozenset[str]:
         for name in {*old, *new}
         if name not in old or name not in new or comparable(old[name]) != comparable(new[name])
     )
+
+
+def _other_spelling(change: Change) -> Kind:
+    """Return the class of a requirement list that the contract does not show to differ.
+
+    The same list spelled otherwise, or [] where there was none, is prose; a list that the contract is not
+    read from, because the card states another one in its own vocabulary, is unclassified.
+    """
+    try:
+        old, new = read_requirements(change.old, set()), read_requirements(change.new, set())
+    except UnrepresentableError:
+        return "unclassified"
+    return "prose" if comparable(old) == comparable(new) else "unclassified"
+
+
+def _alike(old: CardValue, new: CardValue) -> bool:
+    """Say whether two values of a member of the contract part mean the same, or only one of them is there.
+
+    A member that came or went while the contract stayed the same is another spelling of it.
+    """
+    if old is None or new is None:
+        return True
+    if isinstance(old, str) and isinstance(new, str):
+        return old.lower() == new.lower() or same_url(old, new) or major_minor(old) == major_minor(new)
+    return comparable(old) == comparable(new) or isinstance(old, dict | list)
 
 
 def _related(pointer: str, other: str) -> bool:

@@ -45,11 +45,6 @@ def states(holder: CardValue, *names: str) -> bool:
     return member(holder, *names) is not None
 
 
-def spelled_twice(holder: CardObject) -> bool:
-    """Say whether some member stands in both spellings, so that two readers may pick another one."""
-    return any("_" in key and camel(key) != key and camel(key) in holder for key in holder)
-
-
 def is_card(document: CardObject) -> bool:
     """Say whether an object is an Agent Card at all, of any dialect, rather than some other JSON.
 

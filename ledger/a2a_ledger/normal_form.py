@@ -21,16 +21,16 @@ from a2a_ledger.card_json import (
     json_text,
     sha256_name,
 )
+from a2a_ledger.dialect import member, states
 from a2a_ledger.events import Interface
 from a2a_ledger.requirements import as_set, read_requirements
 from a2a_ledger.schemes import common, read_authentication, read_schemes
-from a2a_ledger.dialect import member, states
 
 FORM = "a2a-contract/1-draft"
 """Name of the normal form; a hash never travels or is compared without it."""
 
 _MAJOR_MINOR = re.compile(r"[0-9]+\.[0-9]+")
-_VERSION = re.compile(r"([0-9]+)(?:\.([0-9]+))?(?:\.[0-9A-Za-z.+-]+)?")
+_VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9})(?:\.[0-9A-Za-z.+-]+)?)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,19 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.card_json import CardObject, CardValue, UnrepresentableError, canonical, json_text, sha256_name
+from a2a_ledger.card_json import (
+    CardObject,
+    CardValue,
+    UnrepresentableError,
+    canonical,
+    json_text,
+    printable,
+    sha256_name,
+)
+from a2a_ledger.dialect import member
 from a2a_ledger.errors import UsageError
 from a2a_ledger.normal_form import extension_term
 from a2a_ledger.requirements import as_set
-from a2a_ledger.dialect import member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +206,7 @@ def vendor_paths(document: CardObject, profile: Profile) -> CardObject:
 def _collect(value: CardValue, steps: list[str], pointer: str, found: CardObject) -> None:
     if not steps:
         if value is not None:
-            found[_escape(pointer) if _surrogate(pointer) else pointer] = _representable(value)
+            found[printable(pointer)] = _representable(value)
         return
     children: list[tuple[str, CardValue]] = []
     if isinstance(value, dict):
@@ -219,14 +227,6 @@ def item_name(item: CardValue, place: int) -> str:
 def pointer_step(name: str) -> str:
     """Return one reference token of a JSON pointer (RFC 6901 section 3)."""
     return name.replace("~", "~0").replace("/", "~1")
-
-
-def _surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _escape(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode()
 
 
 def _representable(value: CardValue) -> CardValue:

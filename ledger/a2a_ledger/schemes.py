@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import normal_url
-from a2a_ledger.requirements import as_set
 from a2a_ledger.dialect import camel, member, states
+from a2a_ledger.requirements import as_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable
