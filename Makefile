@@ -34,6 +34,7 @@ fix: $(READY)
 	$(BIN)/ruff format .
 
 docs: $(READY)
+	$(BIN)/python -m tests.docs.cli_page
 	$(BIN)/pytest -q tests/docs
 
 bench: $(READY)

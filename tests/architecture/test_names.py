@@ -111,7 +111,7 @@ def test_decisions_are_numbered_without_gaps_and_keep_one_shape() -> None:
 
 def test_no_tracked_file_names_a_place_on_somebodys_machine() -> None:
     # Spelled in pieces so that this file does not find itself.
-    owners = [b"wo" + b"rk/", b"ro" + b"ot/", b"ho" + b"me/(?!ann\b)", b"Us" + b"ers/"]  # Ann is everybody's example
+    owners = [b"wo" + b"rk/", b"ro" + b"ot/", b"ho" + rb"me/(?!ann\b)", b"Us" + b"ers/"]  # Ann is everybody's example
     place = re.compile(rb"(?<![\w.:/-])/(?:" + b"|".join(owners) + rb")\w")
     found = [
         f"{path.relative_to(ROOT)}:{number}"

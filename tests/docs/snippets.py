@@ -2,8 +2,9 @@
 
 A block of ```python or ```console that follows `<!-- not run: why -->` is left out; every other one runs.
 All python blocks of a page share one name space and may `await`. In a console block a line that begins with
-`$ ` is a command, and what follows is what it must print. `…` in an expected line stands for anything, a line
-that is only `…` for any number of lines; a last line `exit N` says that the command must end with N.
+`$ ` is a command, together with the lines after it that begin with `> `; what follows is what it must print.
+`…` in an expected line stands for anything, a line that is only `…` for any number of lines; a last line
+`exit N` says that the command must end with N.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ def commands(text: str) -> list[Command]:
     found: list[Command] = []
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         line, *output = part.rstrip("\n").split("\n")
-        while line.endswith("\\"):
-            line = line[:-1] + output.pop(0).removeprefix("> ")
+        while output and output[0].startswith("> "):
+            line += "\n" + output.pop(0)[2:]
         status = None
         if output and (ended := re.fullmatch(r"exit (\d+)", output[-1])):
             status = int(ended[1])
             output.pop()
-        found.append(Command(re.sub(r"\s+# .*$", "", line), output, status))
+        found.append(Command(line, output, status))
     return found
 
 

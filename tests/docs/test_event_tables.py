@@ -114,7 +114,7 @@ def test_table_equals_declaration(name: str) -> None:
 
 @pytest.mark.parametrize("only_required", [False, True])
 @pytest.mark.parametrize("name", EVENT_TYPES)
-def test_event_can_be_built_from_its_table_and_read_back(name: str, only_required: bool) -> None:  # noqa: FBT001 - a parameter of the test, not of a function that somebody calls
+def test_event_can_be_built_from_its_table_and_read_back(name: str, only_required: bool) -> None:
     values = {row.field: example(row.json_type) for row in tables()[name] if row.required or not only_required}
     missing = {row.field: None for row in tables()[name] if row.field not in values}
     built = cast("Callable[..., Event]", EVENT_TYPES[name])(**values, **missing)

@@ -82,8 +82,8 @@ def test_format_sections_are_numbered_as_fixed() -> None:
 
 
 def test_commands_are_split_from_what_they_print() -> None:
-    assert commands("$ a --x \\\n>   --y   # why\none\n$ b\nexit 3\n") == [
-        Command("a --x   --y", ["one"], None),
+    assert commands("$ a --x \\\n>   --y\none\n$ b\nexit 3\n") == [
+        Command("a --x \\\n  --y", ["one"], None),
         Command("b", [], 3),
     ]
 
@@ -102,7 +102,7 @@ def test_commands_are_split_from_what_they_print() -> None:
         ([], ["a"], False),
     ],
 )
-def test_what_is_printed_must_match(expected: list[str], printed: list[str], same: bool) -> None:  # noqa: FBT001 - a column of the table above
+def test_what_is_printed_must_match(expected: list[str], printed: list[str], same: bool) -> None:
     assert matches(expected, printed) is same
 
 
