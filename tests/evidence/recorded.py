@@ -96,9 +96,10 @@ class LedgerStory(Story):
         return self.add(event, f"task:{task}")
 
 
-def opened(place: Path, **choices: bool) -> ContractLedger:
-    """Open a ledger that is the same in every run."""
-    return ContractLedger.open(place, origin=PREFIX, clock=clock(), entropy=entropy(), **choices)
+def opened(place: Path) -> ContractLedger:
+    """Make a ledger that is the same in every run; the second copy of its mark lies beside it."""
+    mark_dir = str(place / "elsewhere")
+    return ContractLedger.open(place, origin=PREFIX, follow=False, clock=clock(), entropy=entropy(), mark_dir=mark_dir)
 
 
 def dispute(ledger: ContractLedger, *, name: str = "t1", polls: int = 2) -> LedgerStory:

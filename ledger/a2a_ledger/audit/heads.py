@@ -93,21 +93,23 @@ class Heads:
             self._outside.remove(outside)
         self._set_due()
 
-    def finish(self, size: int) -> None:
-        """Say which heads cover events that are not there."""
+    def finish(self, size: int) -> list[Fault]:
+        """Return which heads cover events that are not there, and from which one on the roots differ."""
+        faults: list[Fault] = []
         while self._kept is not None:
             at = self._kept[0]
-            self._faults.append(Fault("truncated", size, f"a signed head covers {at} events, the log ends at {size}"))
+            faults.append(Fault("truncated", size, f"a signed head covers {at} events, the log ends at {size}"))
             self._next_kept()
         for outside in self._outside:
             detail = f"{outside.what} covers {outside.size} events, the log ends at {size}: the database is an old copy"
-            self._faults.append(Fault("truncated", size, detail))
+            faults.append(Fault("truncated", size, detail))
         if self._differing:
             first, more = self._differing[0], len(self._differing) - 1
             detail = f"the head signed at size {first} has another root than these leaves"
             if more:
                 detail += f"; so have {more} later ones"
-            self._faults.append(Fault("checkpoint", first - 1, detail))
+            faults.append(Fault("checkpoint", first - 1, detail))
+        return faults
 
     def _check(self, size: int, note: object, tree: TreePass, outside: Outside | None = None) -> None:
         kind, what = (outside.kind, outside.what) if outside else ("checkpoint", f"the head kept for size {size}")

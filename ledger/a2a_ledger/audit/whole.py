@@ -125,22 +125,21 @@ def audit(
     """
     faults: list[Fault] = []
     with AuditKeys(store) as keys, store.raw() as raw:
-        faults += [Fault("database", None, text) for text in raw.damage()]
-        faults += keys.check_rows()
         heads = Heads(raw, mark, store.origin, faults, earlier)
         events = EventPass(store.origin, raw, keys, heads, faults)
-        try:
-            size = raw.count(EVENTS) if progress is not None else 0
-            for row in raw.rows(EVENTS):
-                events.take(row)
-                if progress is not None and not events.count % _STRIDE:
-                    progress(events.count, size)
-            events.finish()
-            heads.finish(events.next)
-            faults += _check_leftovers(raw, events)
-            faults += _check_tracking(raw, events.next)
-        except LedgerError as problem:  # SQLite gave up below the level of rows: say it, and report what was read
-            faults.append(Fault("database", events.next, str(problem)))
+        steps: tuple[Callable[[], Iterable[Fault]], ...] = (
+            lambda: [Fault("database", None, text) for text in raw.damage()],
+            keys.check_rows,
+            lambda: _pass(raw, events, progress),
+            lambda: heads.finish(events.next),
+            lambda: _check_leftovers(raw, events),
+            lambda: _check_tracking(raw, events.next),
+        )
+        for step in steps:
+            try:
+                faults += step()
+            except LedgerError as problem:  # SQLite gave up below the level of rows: say it, and go on
+                faults.append(Fault("database", None, str(problem)))
     for view in views:
         faults += _differences(view)
     return AuditReport(
@@ -151,6 +150,17 @@ def audit(
         faults=tuple(faults),
         notes=tuple(heads.notes),
     )
+
+
+def _pass(raw: RawTables, events: EventPass, progress: Callable[[int, int], None] | None) -> list[Fault]:
+    """Take every event; the faults are noted as they are met."""
+    size = raw.count(EVENTS) if progress is not None else 0
+    for row in raw.rows(EVENTS):
+        events.take(row)
+        if progress is not None and not events.count % _STRIDE:
+            progress(events.count, size)
+    events.finish()
+    return []
 
 
 def _differences(view: Callable[[], Iterable[str]]) -> list[Fault]:
