@@ -27,7 +27,7 @@ __all__ = [
     "read_card",
 ]
 
-MAX_CARD = 8 * 1024 * 1024
+MAX_CARD = 1024 * 1024
 """Bytes of a card that may be captured; larger answers are recorded and refused. Real cards stay below 20 KB."""
 
 

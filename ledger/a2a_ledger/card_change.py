@@ -59,14 +59,12 @@ def changes_between(old: CardObject, new: CardObject) -> list[Change]:
 
 
 def _walk(old: CardValue, new: CardValue, path: _Path, found: list[Change]) -> None:
-    if comparable(old) == comparable(new):
-        return
     if isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
             _walk(old.get(name), new.get(name), path.down(name), found)
     elif isinstance(old, list) and isinstance(new, list):
         _walk_lists(old, new, path, found)
-    else:
+    elif comparable(old) != comparable(new):
         found.append(Change(*path, old, new))
 
 
@@ -80,7 +78,8 @@ def _walk_lists(old: list[CardValue], new: list[CardValue], path: _Path, found: 
             step = path.down(str(place), item_name(item, place), name)
             _walk(before.get(name, (0, None))[1], after.get(name, (0, None))[1], step, found)
         return
-    if sorted(map(comparable, old)) == sorted(map(comparable, new)) and not _ORDERED & set(names):
+    mine, theirs = list(map(comparable, old)), list(map(comparable, new))
+    if mine == theirs or (sorted(mine) == sorted(theirs) and not _ORDERED & set(names)):
         return
     if key is None and not any(isinstance(item, dict | list) for item in (*old, *new)):
         found.append(Change(*path, list(old), list(new)))

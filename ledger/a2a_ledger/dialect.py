@@ -77,7 +77,7 @@ def dialect_of(document: CardObject) -> str:
     The shape decides, then the stated version: real cards claim versions whose shape they do not have.
     A card without either connection shape is 1.0 when it uses another 1.0 member.
     """
-    new = states(document, "supportedInterfaces")
+    new = bool(member(document, "supportedInterfaces"))  # an empty list offers nothing to a 1.0 client
     old = states(document, "url", "preferredTransport", "additionalInterfaces")
     if new:
         return "hybrid" if old else "1.0"

@@ -180,7 +180,7 @@ def _interfaces(document: CardObject, flags: set[str], *, new: bool) -> list[Car
         found = [_interface(item, member(item, "protocolVersion"), flags) for item in listed]
     else:
         found = []
-    if not new or not states(document, "supportedInterfaces"):
+    if not found:
         version = member(document, "protocolVersion")
         main = {"url": member(document, "url"), "transport": member(document, "preferredTransport")}
         if version is not None or any(value is not None for value in main.values()):

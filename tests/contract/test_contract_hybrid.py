@@ -265,6 +265,13 @@ def test_a_member_that_one_half_does_not_state_is_read_from_the_other(absent: st
     assert contract_of(read) == contract_of(card(NEW))
 
 
+def test_an_empty_list_of_1_0_interfaces_is_no_half() -> None:
+    read = card({**OLD, "supportedInterfaces": []})
+
+    assert read.dialect == "0.3"
+    assert contract_of(read) == contract_of(card(OLD))
+
+
 def test_a_task_is_held_to_the_half_that_it_speaks() -> None:
     value = require_contract(card({**HYBRID, "security": [{"bearer": []}]})).value
 
