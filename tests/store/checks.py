@@ -23,7 +23,9 @@ def check_log(directory: Path) -> list[str]:
     leaves: list[bytes] = []
     apart: set[bytes] = set()
     tags = 0
-    rows = db.execute("SELECT rowid, originator_id, originator_version, topic, c, t, state FROM ledger_events ORDER BY 1")
+    rows = db.execute(
+        "SELECT rowid, originator_id, originator_version, topic, c, t, state FROM ledger_events ORDER BY 1"
+    )
     for at, (rowid, stream, ver, topic, c, t, state) in enumerate(rows, 1):
         assert rowid == at
         one, salt, raw, blobs = msgpack.unpackb(state, strict_map_key=False)

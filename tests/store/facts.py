@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import Content, Draft, draft
 from a2a_ledger.events import MessageRecorded
-from a2a_ledger.store import Store, open_store
+from a2a_ledger.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
+    from a2a_ledger.store import Store
 
 ORIGIN = "ledger.example/tests/0a1b2c3d"
 PEER = "0123456789abcdef0123456789abcdef"

@@ -1,21 +1,25 @@
 """Appending: dense indices and versions, retries, tracking, what other writers wrote, and what reads give back."""
 
+# pyright: reportPrivateUsage=false
+# Faults are put in behind the public face on purpose.
+
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from eventsourcing.persistence import Tracking
 
 from a2a_ledger.codec import Content, Withheld, leaf, stream_tag, tags_of
 from a2a_ledger.errors import ConflictError, MissingKeysError, RollbackError, StoreError, UsageError
-from a2a_ledger.store import Appended, Store
 from tests.store.facts import BODY, ORIGIN, PEER, message, new_store, new_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from a2a_ledger.store import Appended, Store
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -91,7 +95,7 @@ class _FailingCommit:
     def __enter__(self) -> None:
         self._real = self._connections._writer
         assert self._real is not None
-        self._connections._writer = _Faulty(self._real, after=self._after)  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue] - a fault
+        self._connections._writer = cast("sqlite3.Connection", _Faulty(self._real, after=self._after))
 
     def __exit__(self, *_: object) -> None:
         self._connections._writer = self._real
@@ -105,12 +109,12 @@ class _Faulty:
     def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
 
-    def execute(self, statement: str, *values: object) -> object:
+    def execute(self, statement: str) -> object:
         if statement == "COMMIT":
             if self._after:
                 self._real.execute("COMMIT")
             raise sqlite3.OperationalError("disk I/O error")
-        return self._real.execute(statement, *values)
+        return self._real.execute(statement)
 
 
 def test_two_writers_see_what_the_other_wrote(tmp_path: Path) -> None:
@@ -254,7 +258,7 @@ def test_a_changed_row_is_not_read_as_a_record(tmp_path: Path, column: str, valu
     store = new_store(tmp_path)
     store.append([message(new_stream(store))])
     with store.transaction() as connection:
-        connection.execute(f"UPDATE ledger_events SET {column} = ?", (value,))
+        connection.execute(f"UPDATE ledger_events SET {column} = ?", (value,))  # noqa: S608 - one of the columns above
     with pytest.raises(StoreError, match="event 0"):
         store.record(0)
     store.close()

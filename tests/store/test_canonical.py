@@ -51,7 +51,7 @@ def test_reads_nothing_that_it_would_spell_otherwise(data: bytes) -> None:
     ("value", "spelled"),
     [
         # RFC 8785 section 3.2.2.2: the escapes that have a short form, then lower-case hex, then nothing else
-        ("\b\t\n\f\r\"\\/\x00\x1f\x7f\u2028é€😀", '"\\b\\t\\n\\f\\r\\"\\\\/\\u0000\\u001f\x7f\u2028é€😀"'),
+        ('\b\t\n\f\r"\\/\x00\x1f\x7f\u2028é€😀', '"\\b\\t\\n\\f\\r\\"\\\\/\\u0000\\u001f\x7f\u2028é€😀"'),
         ({"b": 1, "a": [True, None, -5], "B": {}}, '{"B":{},"a":[true,null,-5],"b":1}'),
         (MAX_SAFE, "9007199254740991"),
         (-MAX_SAFE, "-9007199254740991"),

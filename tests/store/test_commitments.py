@@ -36,7 +36,7 @@ LOG = "ledger.example/known/00c0ffee"
 SECRET = b"Bearer abc"
 EVENT = TaskBound(
     peer="00112233445566778899aabbccddeeff",
-    task_id="tâsk \"1\"",
+    task_id='tâsk "1"',
     context_id="c",
     answers={"c": "ab" * 32, "stream": "task:" + "0" * 40, "ver": 3},
 )
@@ -90,7 +90,7 @@ def test_record_and_commitment() -> None:
                 "answers": {"c": "ab" * 32, "stream": "task:" + "0" * 40, "ver": 3},
                 "context_id": "c",
                 "peer": "00112233445566778899aabbccddeeff",
-                "task_id": "tâsk \"1\"",
+                "task_id": 'tâsk "1"',
             },
             "how": "live",
             "log": LOG,
@@ -123,7 +123,9 @@ def test_stream_keys_tags_and_ids() -> None:
     assert task_id(KEY) == commitment.hex()[:40]
     message = b"a2a-ledger/stream/v1\0" + struct.pack(">Q", 7)
     assert stream_tag(KEY, 7) == hmac.new(KEY, message, "sha256").digest()
-    assert stream_tag(KEY, 7) == openssl("dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{KEY.hex()}", data=message)
+    assert stream_tag(KEY, 7) == openssl(
+        "dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{KEY.hex()}", data=message
+    )
     assert findings_key(KEY) == hmac.new(KEY, b"a2a-ledger/findings-key/v1\0", "sha256").digest()
 
 

@@ -1,5 +1,8 @@
 """Threads, tasks and forks on one store: whole calls, nobody blocked, nobody failing for another."""
 
+# pyright: reportPrivateUsage=false
+# Faults are put in behind the public face on purpose.
+
 from __future__ import annotations
 
 import asyncio
@@ -13,14 +16,14 @@ import pytest
 from eventsourcing.persistence import Tracking
 
 from a2a_ledger.errors import ConflictError, StoreError
-from a2a_ledger.store import Appended, Store
 from tests.store.checks import check_log
 from tests.store.facts import message, new_store, new_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
+    from a2a_ledger.store import Appended, Store
     from a2a_ledger.store.group import Call
 
 
@@ -32,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def slowed(store: Store, seconds: float = 0.05) -> Iterator[list[int]]:
+def slowed(store: Store, seconds: float = 0.05) -> Generator[list[int]]:
     """Make every transaction take longer; give the sizes of the groups that were written."""
     group = store.recorder._group
     write = group._write

@@ -6,10 +6,9 @@ import secrets
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from unittest import skip
+from unittest import TestCase, skip
 from uuid import uuid4
 
-from eventsourcing.persistence import AggregateRecorder, StoredEvent
 from eventsourcing.tests.persistence import (
     AggregateRecorderTestCase,
     ApplicationRecorderTestCase,
@@ -23,8 +22,10 @@ from eventsourcing.utils import Environment
 from a2a_ledger.store.sqlite import LedgerFactory, LedgerRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
+
+    from eventsourcing.persistence import StoredEvent
 
     from a2a_ledger.store.datastore import LedgerDatastore
 
@@ -33,20 +34,18 @@ def memory_name() -> str:
     return f"file:library-{secrets.token_hex(8)}?mode=memory"
 
 
-class _Recorders:
+class _Recorders(TestCase):
     """Gives recorders of one fresh database; closes them at the end of the test."""
 
     INITIAL_VERSION = 1
     EXPECT_CONTIGUOUS_NOTIFICATION_IDS = True
-    addCleanup: Callable[..., object]
 
     def new_originator_id(self) -> UUID:
         return uuid4()
 
     def name(self) -> str:
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        return str(Path(directory.name) / "ledger.db")
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        return str(Path(directory) / "ledger.db")
 
     def create_recorder(self) -> LedgerRecorder:
         factory = LedgerFactory({"SQLITE_DBNAME": self.name(), "LEDGER_ORIGIN": "ledger.example/library/00000001"})
@@ -66,15 +65,15 @@ class _AggregateRole(LedgerRecorder):
         super().insert_events(stored_events, **kwargs)
 
 
-class TestAggregateRecorder(_Recorders, AggregateRecorderTestCase):
-    def create_recorder(self) -> AggregateRecorder:
-        return in_aggregate_role(super().create_recorder())
-
-
-def in_aggregate_role(recorder: LedgerRecorder) -> AggregateRecorder:
+def in_aggregate_role(recorder: LedgerRecorder) -> LedgerRecorder:
     role = _AggregateRole(cast("LedgerDatastore", recorder.datastore), origin=recorder.origin)
     role.create_table()
     return role
+
+
+class TestAggregateRecorder(_Recorders, AggregateRecorderTestCase):
+    def create_recorder(self) -> LedgerRecorder:
+        return in_aggregate_role(super().create_recorder())
 
 
 class TestApplicationRecorder(_Recorders, ApplicationRecorderTestCase[LedgerRecorder]):
@@ -95,7 +94,7 @@ class TestNonInterleaving(_Recorders, NonInterleavingNotificationIDsBaseCase):
 
 
 class TestAggregateRecorderInMemory(_InMemory, AggregateRecorderTestCase):
-    def create_recorder(self) -> AggregateRecorder:
+    def create_recorder(self) -> LedgerRecorder:
         return in_aggregate_role(super().create_recorder())
 
 

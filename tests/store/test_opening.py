@@ -211,7 +211,9 @@ def test_a_copy_in_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     store.close()
     for path in (tmp_path / "ledger").iterdir():
         path.chmod(0o444)
-    for path in (tmp_path / "ledger", tmp_path, *list(tmp_path.parents)[:2]):
+    above = [tmp_path / "ledger", tmp_path, *list(tmp_path.parents)[:2]]
+    modes = [path.stat().st_mode for path in above]
+    for path in above:
         path.chmod(0o555)
     child = os.fork()
     if child == 0:  # a user who may only read
@@ -221,4 +223,7 @@ def test_a_copy_in_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
             os._exit(0 if everything(reader, stream) == expected else 1)
         except BaseException:  # noqa: BLE001 - a child must not return into the test run
             os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for path, mode_before in zip(above, modes, strict=True):
+        path.chmod(mode_before)
+    assert code == 0

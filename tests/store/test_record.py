@@ -33,6 +33,8 @@ from a2a_ledger.events import CardFetched, ContractCaptured, Event, MessageRecor
 from tests.store.facts import AT, ORIGIN, event, message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_ledger.events import JsonObject
 
 STREAM = "task:" + "0" * 40
@@ -48,7 +50,7 @@ def record_object() -> JsonObject:
     return found
 
 
-def spelled(value: JsonObject) -> bytes:
+def spelled(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -269,7 +271,13 @@ def test_salts_of_a_record_come_from_one_read() -> None:
         reads.append(count)
         return os.urandom(count)
 
-    draft(event(), stream=STREAM, at=AT, entropy=entropy, blobs={"body": Content((b"a", Withheld(b"b"), b"c")), "url": b""})
+    draft(
+        event(),
+        stream=STREAM,
+        at=AT,
+        entropy=entropy,
+        blobs={"body": Content((b"a", Withheld(b"b"), b"c")), "url": b""},
+    )
     assert reads == [32 * 5]
 
 

@@ -50,7 +50,9 @@ def test_tiles_grow_level_by_level() -> None:
     full = [leaf] * 256
     for tile in range(257):
         write_tiles(connection, tile * 256, full)
-    found = connection.execute("SELECT level, idx, length(hashes) FROM ledger_tiles WHERE level ORDER BY 1, 2").fetchall()
+    found = connection.execute(
+        "SELECT level, idx, length(hashes) FROM ledger_tiles WHERE level ORDER BY 1, 2"
+    ).fetchall()
     assert found == [(1, 0, 8192), (1, 1, 32), (2, 0, 32)]
     node = merkle.root_of(full)
     reader = TileReader(connection, ORIGIN, 257 * 256)

@@ -157,7 +157,8 @@ class Connections:
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self._open()
-        connection.execute("PRAGMA busy_timeout=0")  # from here on the only wait is the one of _begin
+        if self._journal == "WAL":  # nothing but BEGIN meets a lock, and _begin does that waiting
+            connection.execute("PRAGMA busy_timeout=0")
         return connection
 
     def _connect(self, uri: str) -> sqlite3.Connection:

@@ -38,6 +38,8 @@ KEY_TABLES: dict[str, str] = {
 }
 """Tables of keys.db, likewise; `digest` is schema.row_digest over the columns before it."""
 
+_PAIRED = frozenset({TILES, TAGS})  # their primary key is the first two columns
+
 
 class RawTables:
     """The tables of one database as of one moment."""
@@ -53,18 +55,16 @@ class RawTables:
         Raises:
             StoreError: The file is damaged below the level of rows.
         """
-        columns = self._tables[table]
-        order = columns.split(", ")[0] if table not in (TILES, TAGS) else columns.rsplit(", ", 1)[0] + ", 2"
+        order = "1, 2" if table in _PAIRED else "1"
         with translated(self._place):
-            yield from self._connection.execute(f"SELECT {columns} FROM {table} ORDER BY {order}")  # noqa: S608 - both from the closed tables above
+            yield from self._connection.execute(f"SELECT {self._tables[table]} FROM {table} ORDER BY {order}")  # noqa: S608 - both from the closed tables above
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
+        if table not in self._tables:
+            raise KeyError(table)
         with translated(self._place):
-            columns = self._tables[table]
-            found: tuple[int] = self._connection.execute(
-                f"SELECT count(*) FROM (SELECT {columns} FROM {table})"  # noqa: S608 - both from the closed tables above
-            ).fetchone()
+            found: tuple[int] = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - one of the closed tables above
         return found[0]
 
     def blob(self, blob_id: bytes) -> object:
@@ -96,7 +96,10 @@ class RawTables:
 
 @contextmanager
 def raw_tables(connections: Connections, tables: dict[str, str]) -> Generator[RawTables]:
-    """Open the raw rows of a database (`LEDGER_TABLES` or `KEY_TABLES`) as of now."""
+    """Open the raw rows of a database (`LEDGER_TABLES` or `KEY_TABLES`) as of now.
+
+    While it is open no new key can be made (keys.db has one lock for all); ledger.db goes on.
+    """
     with connections.reading() as connection:
         usual = connection.text_factory
         connection.text_factory = _text
