@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import ContractFrozenError
@@ -52,13 +52,17 @@ class AgentCard:
         return _seed_hash(self.raw)
 
 
-class TaskState(Enum):
-    """The states that the minimal client knows."""
+class TaskState(StrEnum):
+    """The states that the minimal client knows; each is its own text, and goes by its name in capitals too."""
 
     submitted = "submitted"
     working = "working"
     completed = "completed"
     failed = "failed"
+    SUBMITTED = submitted
+    WORKING = working
+    COMPLETED = completed
+    FAILED = failed
 
 
 @dataclass
@@ -75,10 +79,8 @@ def capture_contract(card: AgentCard, task: Task) -> str:
     Raises:
         ContractFrozenError: the task is not in `submitted`.
     """
-    if task.state is not TaskState.submitted:
-        raise ContractFrozenError(
-            f"a contract is captured only while a task is submitted; this one is {task.state.value}"
-        )
+    if task.state != TaskState.submitted:
+        raise ContractFrozenError(f"a contract is captured only while a task is submitted; this one is {task.state}")
     task.frozen_contract_hash = card.contract_hash()
     return task.frozen_contract_hash
 

@@ -105,6 +105,8 @@ def test_the_names_are_public_and_the_card_is_frozen() -> None:
         assert name in a2a_ledger.__all__
         assert getattr(a2a_ledger, name) is not None
     assert [state.name for state in TaskState] == ["submitted", "working", "completed", "failed"]
+    assert TaskState["SUBMITTED"] is TaskState("submitted")
+    assert str(TaskState.working) == "working"
     card = AgentCard(CARD)
     with pytest.raises(dataclasses.FrozenInstanceError):
         card.raw = {}  # type: ignore[misc]  # that it cannot be set is the point
