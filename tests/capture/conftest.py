@@ -15,6 +15,7 @@ from tests.capture.agent import Agent
 
 if TYPE_CHECKING:
     from pathlib import Path
+
     from a2a.client import Client
 
     from a2a_ledger.codec import Record
@@ -38,7 +39,7 @@ def open_ledger(tmp_path: Path) -> Iterator[OpenLedger]:
     """Return a way to open the test's ledger; all are closed at the end."""
     opened: list[ContractLedger] = []
 
-    def _open(**options: Any) -> ContractLedger:
+    def _open(**options: Any) -> ContractLedger:  # noqa: ANN401 - passed through to ContractLedger.open
         options.setdefault("follow", False)
         ledger = ContractLedger.open(tmp_path / "audit", mark_dir=str(tmp_path / "mark"), **options)
         opened.append(ledger)

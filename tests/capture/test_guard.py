@@ -466,3 +466,26 @@ async def test_the_application_gets_the_kept_card_in_the_context_of_a_sent_task(
     assert len(card.security_requirements) == 0  # the card as it was when the task was sent
     decided = ledger.store.read_stream(task)[-1]
     assert (decided.data["decision"], decided.data["reason"]) == ("never-refetch", "frozen")
+
+
+async def test_a_card_asked_for_between_two_events_of_a_stream_is_the_kept_one(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    ledger = open_ledger(limits=STALE)
+    guard = make_guard(ledger)
+    http = guard.httpx_client()
+    client = await guard.create_client(agent.url, config=ClientConfig(streaming=True, httpx_client=http))
+    resolver = A2ACardResolver(http, agent.url)
+    gets, names = -1, list[str]()
+    async for _ in client.send_message(request("chunks")):
+        if gets < 0:
+            gets = agent.gets
+            agent.card.skills[0].name = "moved"
+        names.append((await resolver.get_agent_card()).skills[0].name)
+    assert set(names[:-1]) == {"echo"}
+    assert names[-1] == "moved"  # the task has ended: this asks for one that does not exist yet
+    await http.aclose()
+    assert agent.gets == gets + 1
+    [task] = tasks(ledger)
+    decided = [r.data["reason"] for r in ledger.store.read_stream(task) if r.type == "freshness.decided.v1"]
+    assert decided[1:] == ["frozen"] * (len(names) - 1)

@@ -153,11 +153,18 @@ def _skill_ids(card: Card) -> list[str]:
 
 
 _open_call: ContextVar[Call | None] = ContextVar("a2a_ledger_open_call", default=None)
+_last_sent: ContextVar[str | None] = ContextVar("a2a_ledger_last_sent", default=None)
 
 
 def open_call(call: Call) -> None:
     """Hand a call down to the transport, which runs in the same context."""
     _open_call.set(call)
+    _last_sent.set(call.task)
+
+
+def last_sent() -> str | None:
+    """Return the task that this context sent last: what the application does until it ends is in its context."""
+    return _last_sent.get()
 
 
 def take_call(message_id: str | None) -> Call | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_ledger.errors import UsageError
+from a2a_ledger.capture.jsonl_line import read_line
+from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.events import MessageRecorded
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class Source:
     sha256: str
     octets: int
     last_line: int
+    """The last line that is not blank, 0 if there is none."""
+    last: bytes
+    """What stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,13 @@ class Start:
 
 def digest_of(path: str | os.PathLike[str]) -> Source:
     """Read a file once, for its digest, its size and its last line that is not blank."""
-    digest, octets, last = hashlib.sha256(), 0, 0
+    digest, octets, last, text = hashlib.sha256(), 0, 0, b""
     for number, raw in lines_of(path):
         digest.update(raw)
         octets += len(raw)
-        last = number if raw.strip(b" \t\r\n") else last
-    return Source(digest.hexdigest(), octets, last)
+        if line := raw.strip(b" \t\r\n"):
+            last, text = number, line
+    return Source(digest.hexdigest(), octets, last, text)
 
 
 def lines_of(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
@@ -70,7 +75,7 @@ def start_of(ledger: ContractLedger, source: Source, path: str | os.PathLike[str
         return Start(1)
     line = recorded[0].data.get("line")
     reached = line if isinstance(line, int) else 0
-    if _is_request(recorded[0]):
+    if _is_request(recorded[0]) and (reached < source.last_line or _has_answer(source.last)):
         return Start(reached, recorded[0])
     if reached < source.last_line:
         return Start(reached + 1)
@@ -78,6 +83,15 @@ def start_of(ledger: ContractLedger, source: Source, path: str | os.PathLike[str
         f"{os.fspath(path)}: imported already, up to line {reached} (SHA-256 {source.sha256[:16]}…); "
         "give --again to import it once more"
     )
+
+
+def _has_answer(line: bytes) -> bool:
+    """Say whether a line's second half is something to record; one that was sent and never answered has none."""
+    try:
+        read = read_line(line)
+    except FormatError:
+        return False
+    return read.response is not None or read.failure is not None
 
 
 def _is_request(record: Record) -> bool:

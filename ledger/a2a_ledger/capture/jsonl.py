@@ -364,7 +364,7 @@ class _Import:
 
     def _draft(self, event: Event, stream: str, blobs: Blobs | None = None) -> Draft:
         self.report.events += 1
-        imported = replace(event, claimed_at=self._claimed, source=self.report.source, line=self._number)
+        imported = replace(event, claimed_at=self._claimed, source_file=self.report.source, line=self._number)
         return self._ledger.draft(imported, stream=stream, blobs=blobs, how="import")
 
 

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from a2a_ledger.wire import Headers
 
 _ALERT = re.compile(r"(?:ssl|tls)v?[0-9_]*[ _]alert[ _]([a-z0-9_ ]+)|alert[ _]([a-z0-9_]+)", re.IGNORECASE)
+_FAILURES = (
+    ("time", "timeout"),
+    ("reset", "closed"),
+    ("disconnect", "closed"),
+    ("clos", "closed"),
+    ("readerror", "closed"),
+    ("connect", "connect"),
+)
+"""Words that tell the kind of a failure, the more telling first."""
 _KINDS = ("card", "push", "exchange")
 _HTTP_STATUS = range(100, 1000)
 
@@ -58,8 +67,7 @@ class StatedFailure:
         text = self.text.lower()
         if self.tls_alert or "ssl" in text or "tls" in text:
             return "tls"
-        words = {"time": "timeout", "connect": "connect", "clos": "closed", "disconnect": "closed", "reset": "closed"}
-        return next((kind for word, kind in words.items() if word in text), "other")
+        return next((kind for word, kind in _FAILURES if word in text), "other")
 
     @property
     def outcome(self) -> str:

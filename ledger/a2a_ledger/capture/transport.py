@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 import httpx
 
 from a2a_ledger.capture.arrival import Arrivals
-from a2a_ledger.capture.bound import take_call
+from a2a_ledger.capture.bound import last_sent, take_call
 from a2a_ledger.capture.cards import Route, read_bytes
 from a2a_ledger.capture.exchange import Exchange, open_exchange
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.recorder import card_ask_of
+from a2a_ledger.capture.situation import task_state
 from a2a_ledger.errors import CardError, ContractDivergenceError
 from a2a_ledger.ledger import current_task
-from a2a_ledger.wire import EXTENSION, SENDS, SseParser, parse_request
+from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, SseParser, parse_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -84,7 +85,8 @@ class GuardTransport(httpx.AsyncBaseTransport):
         route = Route(ask, self._inner.handle_async_request, headers, extensions)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
         forced = asked_fresh or "if-none-match" in request.headers or "if-modified-since" in request.headers
-        kept, fetched = await self._builds.card(route, task=current_task.get(), forced=forced)
+        task = current_task.get() or self._running_task()
+        kept, fetched = await self._builds.card(route, task=task, forced=forced)
         if fetched is not None and kept is None:
             if fetched.error is not None:
                 raise fetched.error
@@ -95,6 +97,13 @@ class GuardTransport(httpx.AsyncBaseTransport):
             raise CardError(f"{request.url}: no card is kept and none was fetched")
         content = fetched.body if fetched and fetched.body else read_bytes(self._desk.ledger.store, kept.bytes_of)
         return _from_store(request, kept, content)
+
+    def _running_task(self) -> str | None:
+        """Return the task that this context sent and that is not seen finished: a card asked for now is about it."""
+        task = last_sent()
+        if task is None or task_state(self._desk.ledger.store, f"task:{task}") in {*TERMINAL, "intended"}:
+            return None
+        return task
 
     async def _begin_unpinned(self, leg: Leg) -> None:
         """Decide a send that no interceptor has opened: guarded and recorded, but without a pin."""
