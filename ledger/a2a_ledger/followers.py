@@ -12,6 +12,7 @@ import fcntl
 import logging
 import os
 import threading
+import time
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -25,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 PAGE = 500
 """Events that a follower takes in one go before the next one has its turn."""
+
+SETTLE = 0.05
+"""Seconds that the thread lets a burst of appends go on before it reads: one commit instead of many."""
 
 INTERVAL = 0.25
 """Seconds between two looks at the log when nobody in this process has appended."""
@@ -111,7 +115,8 @@ class FollowerThread:
                 self._round(followers)
                 if last:
                     return
-                self._wake.wait(INTERVAL)
+                if self._wake.wait(INTERVAL) and not self._closing:
+                    time.sleep(SETTLE)
                 self._wake.clear()
         finally:
             for follower in followers:
