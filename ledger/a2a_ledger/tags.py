@@ -49,7 +49,7 @@ def tags_of(stream: str, event_type: str, data: JsonObject) -> tuple[str, ...]:
     found = set(rule(data)) if rule else set[str]()
     if event_type in _LEDGER_WIDE:
         found.add(f"type:{event_type}")
-    source = data.get("source")
+    source = data.get("source_file")
     if isinstance(source, str) and "line" in data:
         found.add(f"import:{source}")
     _ = stream  # the derivation is defined over (stream, type, data); no tag needs the stream so far
