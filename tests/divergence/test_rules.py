@@ -289,6 +289,22 @@ def test_weaker_authorization_by_skill() -> None:
     assert story.rules() == [("weaker-authorization", "certain", "peer")]
 
 
+def test_a_send_on_a_card_that_was_replaced_before_it_is_the_client_s() -> None:
+    """Mode "observe" lets a send pass though the re-fetch before it brought a stricter contract."""
+    story = Story()
+    stale = story.fetch(card(required=()))
+    newer = story.fetch(card(), purpose="pre-send")
+    for name in ("t1", "t2", "t3"):
+        story.capture(stale, task=name, credential=())
+    again = story.fetch(card(), purpose="pre-send")
+    found = story.findings()
+    assert [(item.rule, item.about, item.tasks, item.trigger.n) for item in found] == [
+        ("weaker-authorization", "client", ("t1",), 2),
+        ("weaker-authorization", "peer", ("t1", "t2", "t3"), again.n),
+    ]
+    assert shown_by(found[0]) == [stale.n, newer.n, 2]
+
+
 def test_last_modified_makes_it_claimed() -> None:
     story = Story()
     story.capture(story.fetch(card(required=())), credential=())

@@ -89,9 +89,7 @@ class Cases:
         if record.stream.startswith("peer:") and record.type in PEER_EVENTS:
             peer = self._peer(record.stream.removeprefix("peer:"), record.n)
             findings = self._judge(record, None, peer)
-            for finding in findings:
-                peer.report(finding.rule, finding.subject)
-            peer.apply(record, self.lookup)
+            self._take_in(record, peer, findings)
             return findings
         return []
 
@@ -107,7 +105,7 @@ class Cases:
         findings = self._judge(record, task, peer)
         task.apply(record, findings)
         if peer is not None and record.type in PEER_EVENTS:
-            peer.apply(record, self.lookup)
+            self._take_in(record, peer, findings)
         return findings
 
     def _judge(self, record: Record, task: TaskCase | None, peer: PeerCase | None) -> list[Finding]:
@@ -118,6 +116,11 @@ class Cases:
         except Exception as error:  # noqa: BLE001 - a defect in a rule must not let a peer silence all others
             self._on_failure(record, error)
             return []
+
+    def _take_in(self, record: Record, peer: PeerCase, findings: list[Finding]) -> None:
+        for finding in findings:
+            peer.report(finding.rule, finding.subject)
+        peer.apply(record, self.lookup)
 
     # ---- the cases before log index `stop`
 
@@ -141,9 +144,7 @@ class Cases:
             case = PeerCase(peer)
         if case.upto < self._run:
             for record in self._peer_events(case, stop):
-                for finding in self._judge(record, None, case):
-                    case.report(finding.rule, finding.subject)
-                case.apply(record, self.lookup)
+                self._take_in(record, case, self._judge(record, None, case))
         _keep(self._peers, peer, case, self._most_peers)
         return case
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
     from a2a_ledger.divergence.reading import Lookup
-    from a2a_ledger.divergence.task_case import TaskCase
+    from a2a_ledger.divergence.task_case import Asked, TaskCase
     from a2a_ledger.events import Json
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Matter:
     """One event of a task's stream, and the log as far as the rules may look."""
 
@@ -23,6 +23,8 @@ class Matter:
     case: TaskCase
     profile: Profile
     lookup: Lookup
+    asked: Asked | None
+    """The request that an inbound record answers."""
 
     def finding(  # noqa: PLR0913 - the sides of a finding that each rule decides
         self,

@@ -139,14 +139,13 @@ class PeerCase:
 
     def _sent(self, record: Record, lookup: Lookup) -> None:
         self.last_sent = record.n
-        frozen = frozen_of(record)
-        if frozen.fetch is None or frozen.contract is None:
-            return
-        key = self.keys.get(frozen.fetch["c"])
-        if key is None and (fetched := lookup(frozen.fetch)) is not None:
+        fetch = ref(record.data, "fetch")
+        key = None if fetch is None else self.keys.get(fetch["c"])
+        if key is None and fetch is not None and (fetched := lookup(fetch)) is not None:
             key = key_of(fetched)
         window = None if key is None else self.windows.get(key)
-        if window is None:
+        frozen = frozen_of(record)
+        if window is None or frozen.contract is None:
             return
         used = frozen.interface
         kind = (

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.divergence.finding import Evidence, evidence_of
 from a2a_ledger.errors import FormatError
-from a2a_ledger.wire import Leg, parse_push, parse_response, parse_stream_event
+from a2a_ledger.wire import SENDS, Leg, parse_push, parse_response, parse_stream_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,12 +33,12 @@ MESSAGE = "message.recorded.v1"
 BOUND = "task.bound.v1"
 ADOPTED = "task.adopted.v1"
 
-SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 ACTS = SENDS | {"CancelTask"}
 """What a client does to a task, as against asking about it."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
+_SAYINGS = frozenset({"response", "stream-event", "push"})
 _OK = 200
 _REDIRECTION = 300
 
@@ -106,7 +107,7 @@ def frozen_of(record: Record) -> Frozen:
     return Frozen(
         evidence=evidence_of(record),
         peer=text(data, "peer") or "",
-        contract=json_object(content(record, "contract")),
+        contract=_contract(content(record, "contract")),
         contract_hash=text(data, "contract_hash"),
         form=text(data, "form") or "",
         interface=interface(data),
@@ -118,9 +119,15 @@ def frozen_of(record: Record) -> Frozen:
     )
 
 
+@lru_cache(maxsize=256)
+def _contract(body: bytes | None) -> JsonObject | None:
+    """Read a frozen contract; the tasks of one card share it, and nobody changes it."""
+    return json_object(body)
+
+
 def is_inbound(record: Record) -> bool:
     """Say whether the peer said something: an answer, a stream event, a push; not a failure of the wire."""
-    return record.data.get("direction") == "in" and record.data.get("leg") in {"response", "stream-event", "push"}
+    return record.data.get("direction") == "in" and text(record.data, "leg") in _SAYINGS
 
 
 def is_request(record: Record) -> bool:

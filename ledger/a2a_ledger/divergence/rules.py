@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.matter import Matter
-from a2a_ledger.divergence.reading import CARD_FETCHED, MESSAGE
-from a2a_ledger.divergence.rules_authorization import not_exercised, weaker_authorization
+from a2a_ledger.divergence.reading import CAPTURED, CARD_FETCHED, MESSAGE, is_inbound, is_request
+from a2a_ledger.divergence.rules_authorization import not_exercised, stale_capture, weaker_authorization
 from a2a_ledger.divergence.rules_card import card_rules
 from a2a_ledger.divergence.rules_conduct import conduct_rules
-from a2a_ledger.divergence.rules_contract import contract_rules
-from a2a_ledger.divergence.rules_demand import demand_rules
+from a2a_ledger.divergence.rules_contract import answer_rules, request_rules
+from a2a_ledger.divergence.rules_demand import alert_rules, demand_rules
 from a2a_ledger.divergence.rules_error import error_rules
 from a2a_ledger.divergence.rules_protocol import protocol_rules
 
@@ -47,6 +47,8 @@ def judge(
     """
     if record.type == CARD_FETCHED and peer is not None and record.stream == f"peer:{peer.peer}":
         return [*card_rules(record, peer, lookup), *weaker_authorization(record, peer)]
+    if record.type == CAPTURED and peer is not None:
+        return list(stale_capture(record, peer, lookup))
     if record.type != MESSAGE or task is None or task.adopted:
         return []
     return [finding for finding in _of_task(record, task, peer, profile, lookup) if task.is_new(finding)]
@@ -55,13 +57,23 @@ def judge(
 def _of_task(
     record: Record, task: TaskCase, peer: PeerCase | None, profile: Profile, lookup: Lookup
 ) -> Iterator[Finding]:
-    matter = Matter(record, task, profile, lookup)
     frozen = task.frozen
-    if frozen is not None:
-        yield from contract_rules(matter, frozen)
-        yield from demand_rules(matter, frozen)
-        yield from not_exercised(matter, frozen)
-        yield from error_rules(matter, frozen)
-    yield from protocol_rules(matter)
+    if is_request(record):
+        matter = Matter(record, task, profile, lookup, None)
+        if frozen is not None:
+            yield from request_rules(matter, frozen)
+    elif is_inbound(record):
+        matter = Matter(record, task, profile, lookup, task.request_of(record))
+        if frozen is not None:
+            yield from answer_rules(matter, frozen)
+            yield from demand_rules(matter, frozen)
+            yield from not_exercised(matter, frozen)
+            yield from error_rules(matter, frozen)
+        yield from protocol_rules(matter)
+    else:
+        matter = Matter(record, task, profile, lookup, None)
+        if frozen is not None:
+            yield from alert_rules(matter, frozen)
+        return
     if peer is not None:
         yield from conduct_rules(matter, peer)

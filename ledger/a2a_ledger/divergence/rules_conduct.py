@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import diff
 from a2a_ledger.divergence.peer_case import material_of
-from a2a_ledger.divergence.reading import ACTS, CARD_FETCHED, content, is_inbound, is_request, ref, text
+from a2a_ledger.divergence.reading import ACTS, CARD_FETCHED, content, ref, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 def conduct_rules(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     """Hold one act, or one rejection, against the card fetches before it."""
     record = matter.record
-    if is_request(record) and record.data.get("method") in ACTS:
-        yield from _refetch_as_input(matter, peer)
-    elif is_inbound(record) and text(record.data, "state_read") == "rejected":
+    if record.data.get("direction") == "out":
+        if text(record.data, "method") in ACTS:
+            yield from _refetch_as_input(matter, peer)
+    elif record.data.get("state_read") == "rejected":
         yield from _rejected_after_probe(matter, peer)
 
 

@@ -5,29 +5,50 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import normal_url, origin_of
-from a2a_ledger.divergence.reading import REDIRECTS, is_inbound, is_request, leg_of, members, number, text
+from a2a_ledger.divergence.reading import REDIRECTS, leg_of, members, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.matter import Matter
     from a2a_ledger.divergence.reading import Frozen
+    from a2a_ledger.events import Json
 
 VERSION_NOT_SUPPORTED = -32009
 
 
-def contract_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """Hold one message against the frozen contract."""
-    if is_inbound(matter.record):
+def request_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """Hold a request of ours against the frozen contract."""
+    agreed = _agreed(matter, frozen)
+    spoken = text(matter.record.data, "wire_version")
+    if agreed is not None and spoken not in {None, agreed} and not _request_fits(agreed, spoken or "", matter, frozen):
+        yield _skew(matter, "client", agreed, spoken)
+    drift = _drift(matter, frozen)
+    if drift:
+        sent_to = matter.case.redirect
+        redirected = sent_to is not None and _place(sent_to) == _place(text(matter.record.data, "url") or "")
+        about = "peer" if redirected else "client"
+        yield matter.finding("interface-drift", about=about, subject="interface", observed={**drift})
+
+
+def answer_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """Hold a message of the peer against the frozen contract."""
+    if matter.record.data.get("pin") is not None:
         yield from _pin_mismatch(matter, frozen)
     yield from _version_skew(matter, frozen)
-    yield from _interface_drift(matter, frozen)
+    if number(matter.record.data, "status") in REDIRECTS:
+        yield from _redirect(matter, frozen)
+
+
+def _agreed(matter: Matter, frozen: Frozen) -> str | None:
+    """Return the version of the frozen interface, or the one that the first exchange decided on."""
+    return frozen.interface["version"] or matter.case.version
 
 
 def _pin_mismatch(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -45,23 +66,17 @@ def _pin_mismatch(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 
 
 def _version_skew(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """A message is in another protocol version than frozen: by envelope, method or error, never by state spelling."""
-    record, data = matter.record, matter.record.data
-    agreed = frozen.interface["version"] or matter.case.version
-    spoken = text(data, "wire_version")
+    """The peer speaks another version than frozen: by envelope or error, never by state spelling."""
+    agreed, asked = _agreed(matter, frozen), matter.asked
     if agreed is None:
         return
-    if is_request(record):
-        if spoken is not None and not _request_fits(agreed, spoken, record, frozen):
-            yield _skew(matter, "client", agreed, spoken)
-    elif is_inbound(record):
-        asked = matter.case.request_of(record)
-        if asked is not None and asked.version is not None and _major(asked.version) != _major(agreed):
-            return  # the peer follows a request that was itself in another version
-        if spoken is not None and _major(spoken) != _major(agreed):
-            yield _skew(matter, "peer", agreed, spoken)
-        elif number(data, "error_code") == VERSION_NOT_SUPPORTED:
-            yield _skew(matter, "peer", agreed, None)
+    if asked is not None and asked.version is not None and _major(asked.version) != _major(agreed):
+        return  # the peer follows a request that was itself in another version
+    spoken = text(matter.record.data, "wire_version")
+    if spoken is not None and _major(spoken) != _major(agreed):
+        yield _skew(matter, "peer", agreed, spoken)
+    elif matter.record.data.get("error_code") == VERSION_NOT_SUPPORTED:
+        yield _skew(matter, "peer", agreed, None)
 
 
 def _skew(matter: Matter, about: str, agreed: str, spoken: str | None) -> Finding:
@@ -80,7 +95,7 @@ def _skew(matter: Matter, about: str, agreed: str, spoken: str | None) -> Findin
     )
 
 
-def _request_fits(agreed: str, spoken: str, record: Record, frozen: Frozen) -> bool:
+def _request_fits(agreed: str, spoken: str, matter: Matter, frozen: Frozen) -> bool:
     """Say whether a request is in the agreed version, as far as one can tell.
 
     0.2 and 0.3 share their methods, and `tasks/get` and its like are the same from 0.1 on. In
@@ -88,48 +103,43 @@ def _request_fits(agreed: str, spoken: str, record: Record, frozen: Frozen) -> b
     """
     if _major(agreed) != 0 or _major(spoken) != 0:
         behind_v1 = _place(frozen.interface["url"]).endswith("/v1")
-        if text(record.data, "binding") == "HTTP+JSON" and _major(spoken) == 0 and behind_v1:
+        if text(matter.record.data, "binding") == "HTTP+JSON" and _major(spoken) == 0 and behind_v1:
             return True
         return agreed == spoken
     oldest = "0.1" in {agreed, spoken}
-    is_send = (text(record.data, "method_spelled") or "").startswith(("message/", "tasks/send"))
+    is_send = (text(matter.record.data, "method_spelled") or "").startswith(("message/", "tasks/send"))
     return agreed == spoken or not (oldest and is_send)
 
 
+@lru_cache(maxsize=256)
 def _major(version: str) -> int:
     head = version.partition(".")[0]
     return int(head) if head.isdecimal() and len(head) < 6 else -1  # noqa: PLR2004 - capture keeps five digits at most
 
 
-def _interface_drift(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """An exchange leaves the frozen interface: other url, host, tenant or binding, redirects included; once a task."""
-    record, data, profile = matter.record, matter.record.data, matter.profile
-    if not frozen.interface["url"]:
-        return
-    if is_request(record):
-        drift = _drift(record, frozen, profile)
-        if drift:
-            sent_to = matter.case.redirect
-            redirected = sent_to is not None and _place(sent_to) == _place(text(data, "url") or "")
-            about = "peer" if redirected else "client"
-            yield matter.finding("interface-drift", about=about, subject="interface", observed={**drift})
-    elif is_inbound(record) and number(data, "status") in REDIRECTS:
-        target = leg_of(record).redirect
-        if target is not None and not _within(target, frozen, profile):
-            observed = {"frozen_url": frozen.interface["url"], "redirected_to": origin_of(target)[:256]}
-            yield matter.finding("interface-drift", about="peer", subject="interface", observed={**observed})
+def _redirect(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """The peer sends us elsewhere."""
+    target = leg_of(matter.record).redirect
+    if target is not None and frozen.interface["url"] and not _within(target, frozen, matter.profile):
+        observed: dict[str, Json] = {
+            "frozen_url": frozen.interface["url"],
+            "redirected_to": origin_of(target)[:256],
+        }
+        yield matter.finding("interface-drift", about="peer", subject="interface", observed=observed)
 
 
-def _drift(record: Record, frozen: Frozen, profile: Profile) -> dict[str, str]:
-    """Return what of the interface differs, frozen and used; empty: nothing."""
-    data, used = record.data, frozen.interface
+def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
+    """Return what of the interface a request leaves: url, host, tenant, binding; empty: nothing."""
+    data, used, profile = matter.record.data, frozen.interface, matter.profile
     found: dict[str, str] = {}
     binding, url, tenant = text(data, "binding") or "", text(data, "url") or "", text(data, "tenant") or ""
     if binding in {"JSONRPC", "HTTP+JSON", "GRPC"} and used["binding"] and binding != used["binding"]:
         found |= {"frozen_binding": used["binding"], "binding": binding}
+    if not used["url"]:
+        return found
     if not _within(url, frozen, profile):
         found |= {"frozen_url": used["url"], "url": url}
-    elif not _is_listed(used["url"], used["binding"], frozen, profile):
+    elif matter.case.sent is None and not _is_listed(used["url"], used["binding"], frozen, profile):
         found |= {"listed_url": ", ".join(_listed(frozen))[:256], "url": url}
     if tenant and tenant != used["tenant"]:
         found |= {"frozen_tenant": used["tenant"], "tenant": tenant}
@@ -166,6 +176,7 @@ def _belongs(url: str, interface: str, binding: str, profile: Profile) -> bool:
     return any(place == one or place.startswith((one + "/", one + ":")) for one in bases)
 
 
+@lru_cache(maxsize=1024)
 def _place(url: str) -> str:
     """Cut a url to what an interface is compared by: no query, no trailing slash."""
     return normal_url(url).partition("?")[0].partition("#")[0].rstrip("/")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.demand import Demand
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
-from a2a_ledger.divergence.reading import is_inbound, leg_of, members, number, text, texts
+from a2a_ledger.divergence.reading import leg_of, members, number, text, texts
 from a2a_ledger.wire import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -67,17 +67,19 @@ _WORDS = {
 """A scheme and a word of demanding in one sentence."""
 
 
+def alert_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """Hold a readable TLS alert against what the frozen contract offers; a failure without one is no demand."""
+    if frozen.contract is None or "certificate_required" not in (text(matter.record.data, "tls_alert") or "").lower():
+        return
+    offered = _Offer(frozen)
+    if not offered.has(MUTUAL_TLS):
+        yield _certain(matter, offered, Demand(MUTUAL_TLS, (), MUTUAL_TLS, "tls-alert"))
+
+
 def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """Hold what the peer asks for against what the frozen contract offers."""
     record = matter.record
-    if frozen.contract is None:
-        return
-    if "certificate_required" in (text(record.data, "tls_alert") or "").lower():
-        offered = _Offer(frozen)
-        if not offered.has(MUTUAL_TLS):
-            yield _certain(matter, offered, Demand(MUTUAL_TLS, (), MUTUAL_TLS, "tls-alert"))
-        return
-    if not is_inbound(record) or not _may_ask(record):
+    if frozen.contract is None or not _may_ask(record):
         return
     leg, offered = leg_of(record), _Offer(frozen)
     allowed_any = number(record.data, "status") in _REFUSED or leg.state_read == "auth-required"
@@ -93,8 +95,9 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 def _may_ask(record: Record) -> bool:
     """Say whether this message is of a kind that asks for anything; all others are not even read."""
     data = record.data
-    status = number(data, "status") or 0
-    return status >= _HTTP_ERROR or data.get("error_code") is not None or data.get("state_read") in INTERRUPTED
+    if data.get("error_code") is not None or text(data, "state_read") in INTERRUPTED:
+        return True
+    return (number(data, "status") or 0) >= _HTTP_ERROR
 
 
 def _certain(matter: Matter, offered: _Offer, demand: Demand) -> Finding:

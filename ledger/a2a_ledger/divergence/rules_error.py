@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.card import read_card
-from a2a_ledger.divergence.reading import content, is_inbound, leg_of, members, number, ref, text
+from a2a_ledger.divergence.reading import content, leg_of, members, number, ref, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +51,6 @@ _MANY = 4096
 def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """Read an error, or a failed or rejected task, for what it says about the contract."""
     record = matter.record
-    if not is_inbound(record):
-        return
     code = number(record.data, "error_code")
     method = text(record.data, "method")
     state = text(record.data, "state_read")

@@ -25,6 +25,7 @@ from a2a_ledger.divergence.reading import (
     is_inbound,
     is_request,
     leg_of,
+    number,
     ref,
     text,
     went_well,
@@ -155,7 +156,7 @@ class TaskCase:
     def _request(self, record: Record) -> None:
         data = record.data
         evidence = evidence_of(record)
-        if data.get("method") in ACTS:
+        if text(data, "method") in ACTS:
             self.last_act = evidence
             self.sent = self.sent or evidence
         self.version = self.version or text(data, "wire_version")
@@ -178,7 +179,7 @@ class TaskCase:
         answers = ref(data, "answers")
         answers_c = None if answers is None else answers["c"]
         self.last_answer = evidence
-        self.redirect = leg_of(record).redirect if data.get("status") in REDIRECTS else None
+        self.redirect = leg_of(record).redirect if number(data, "status") in REDIRECTS else None
         self.version = self.version or text(data, "wire_version")
         if went_well(record):
             self.first_answer = self.first_answer or evidence
