@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import bundle as layout
 from a2a_ledger.bundle import IndexRow, blob_files, index_text, write_bundle
-from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of
+from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of, format_hashes
 from a2a_ledger.codec import Hole, canonical, leaf, timestamp
 from a2a_ledger.divergence import RULE_SET
 from a2a_ledger.errors import StoreError
@@ -89,16 +89,18 @@ class Exported:
         )
 
 
-def export_task(ledger: ContractLedger, task: str, out: Path | None = None) -> Exported:
+def export_task(ledger: ContractLedger, task: str, out: Path | None = None, *, since: Sequence[int] = ()) -> Exported:
     """Make the bundle of one task, and write it to `out` if that is given.
 
     Args:
         ledger: the ledger; with its keys a head is signed first and the bundle is signed.
         task: the local task id.
         out: the file to write; it is replaced as a whole or not at all.
+        since: sizes of earlier heads that the reader holds; the bundle proves that the log only grew since.
 
     Raises:
         UsageError: there is no such task.
+        ConsistencyError: a size of `since` lies behind the signed head.
         StoreError: no signed head covers any of it, or `out` cannot be written.
         BundleError: the task has more or larger content than a bundle may have.
     """
@@ -106,6 +108,7 @@ def export_task(ledger: ContractLedger, task: str, out: Path | None = None) -> E
     story = story_of(ledger.store, task, before=head.size)
     everything = len(ledger.store.read_stream(f"task:{task}")) + len(ledger.store.read_stream(f"findings:{task}"))
     maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings))
+    maker.add_growth(since)
     made = maker.make()
     if out is not None:
         _write(out, made.data)
@@ -144,6 +147,12 @@ class _Maker:
             record.n: leaf(ledger.origin, record.n, bytes.fromhex(record.c), bytes.fromhex(record.t))
             for record in self._records
         }
+
+    def add_growth(self, since: Sequence[int]) -> None:
+        """Add a consistency proof from each of these sizes to the head."""
+        for size in since:
+            path = self._ledger.store.consistency(size, self._head.size)
+            self._files[f"{layout.CONSISTENCY}{size}-{self._head.size}"] = format_hashes(path).encode()
 
     def make(self) -> Exported:
         """Return the bundle."""

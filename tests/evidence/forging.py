@@ -1,0 +1,78 @@
+"""Bundles changed on purpose: by a stranger, or by an exporter who holds the export key."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, cast
+
+from a2a_ledger.archive import write_archive
+from a2a_ledger.bundle import (
+    BAG_INFO,
+    CLAIMS,
+    EXPORT_STATEMENT,
+    MANIFEST,
+    README,
+    SIGNATURE,
+    TAG_MANIFEST,
+    read_bundle,
+)
+from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.keys import Signer, load_pem
+from a2a_ledger.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from a2a_ledger.events import Json
+    from a2a_ledger.report import Report
+
+Files = dict[str, bytes]
+
+
+def files_of(bundle: bytes) -> Files:
+    return dict(read_bundle(bundle).files)
+
+
+def export_key(place: Path, origin: str) -> Signer:
+    return load_pem(place / "keys" / "export.pem", origin)
+
+
+def repacked(files: Files, signer: Signer | None = None) -> bytes:
+    """Make all manifests fit again; without the export key, take the signatures off and say so in the claims."""
+    made = dict(files)
+    if signer is None:
+        made.pop(SIGNATURE, None)
+        made.pop(EXPORT_STATEMENT, None)
+        if CLAIMS in made:
+            claims = cast("dict[str, Json]", parse_canonical(made[CLAIMS]))
+            made[CLAIMS] = canonical({**claims, "signed": False})
+    made[MANIFEST] = _manifest(made, [name for name in made if name.startswith("data/")])
+    made[TAG_MANIFEST] = _manifest(made, ["bagit.txt", BAG_INFO, MANIFEST, README])
+    if signer is not None:
+        made[SIGNATURE] = signer.sign(made[TAG_MANIFEST])
+    return write_archive(made)
+
+
+def forged(bundle: bytes, change: Callable[[Files], None], signer: Signer | None = None) -> bytes:
+    """Change a bundle's files and make the manifests fit again."""
+    files = files_of(bundle)
+    change(files)
+    return repacked(files, signer)
+
+
+def statuses(report: Report) -> dict[str, str]:
+    return {claim.claim: claim.status for claim in report.claims}
+
+
+def judged(bundle: bytes, *trust: str) -> Report:
+    return verify(bundle, trust=trust)
+
+
+def flipped(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def _manifest(files: Files, names: list[str]) -> bytes:
+    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(names)).encode()
