@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.recorder import peer_of
+from a2a_ledger.capture.recorder import interface_used, peer_of
 from a2a_ledger.divergence import TaskCase, judge
 from a2a_ledger.errors import ContractDivergenceError
 
@@ -36,6 +36,9 @@ class Arrivals:
 
     def card_for(self, leg: Leg) -> tuple[BoundCard | None, str]:
         """Return the card that a call is made on, if this process has it, and the peer (docs/format.md section 4)."""
+        for bound in self._desk.recent_cards():
+            if interface_used(bound.interfaces, leg) in bound.interfaces:
+                return bound, bound.peer
         peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id).id
         for bound in self._desk.recent_cards():
             if bound.peer == peer:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WELL_KNOWN = re.compile(r"/agent(?:-card)?\.json$")
 _EXTENDED = re.compile(r"(?:/extendedAgentCard|/agent/authenticatedExtendedCard|/v1/card)$")
-_LOOK_BACK = 64
+_LOOK_BACK = 32
 """Records that are looked at for one answer at most, so that a lookup costs the same in an old ledger."""
 
 
@@ -99,9 +99,10 @@ def peer_of(reader: LogReader, url: str, task_id: str | None) -> Peer:
     of the same origin, else the one whose card would lie at that origin's well-known path.
     """
     for base in urls_of_interface(url):
-        for record in _peers_of(reader.tagged(f"lists:{base}", limit=_LOOK_BACK, desc=True)):
-            if record.n >= _newest_card(reader, record.stream):
-                return _peer(record)
+        for look_back in (1, _LOOK_BACK):  # nearly always the newest card that lists the url is its peer's newest
+            for record in _peers_of(reader.tagged(f"lists:{base}", limit=look_back, desc=True)):
+                if record.n >= _newest_card(reader, record):
+                    return _peer(record)
     same_origin = list(_peers_of(reader.tagged(f"origin:{origin_of(url)}", limit=_LOOK_BACK, desc=True)))
     if task_id is not None:
         for record in same_origin:
@@ -159,11 +160,13 @@ def _peers_of(records: Sequence[Record]) -> Iterator[Record]:
             yield record
 
 
-def _newest_card(reader: LogReader, stream: str) -> int:
-    """Return the index of the newest card of a peer that lists interfaces at all."""
-    for record in reader.read_stream(stream, limit=_LOOK_BACK, desc=True):
-        if record.type == "card.fetched.v1" and record.data.get("interfaces"):
-            return record.n
+def _newest_card(reader: LogReader, record: Record) -> int:
+    """Return the index of the newest card of a record's peer that lists interfaces at all."""
+    origin = origin_of(_peer(record).url)
+    for look_back in (1, _LOOK_BACK):
+        for card in reader.tagged(f"origin:{origin}", limit=look_back, desc=True):
+            if card.stream == record.stream and card.data.get("interfaces"):
+                return card.n
     return -1
 
 

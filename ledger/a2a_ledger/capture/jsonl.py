@@ -111,6 +111,7 @@ class _Import:
         self._pending: list[Draft] = []
         self._binds = False  # what is pending ties ids to a task, which the next line must find
         self._peers: dict[str, Peer] = {}  # of the tasks met in this run, by the peer's id of them: for pushes
+        self._cards: dict[tuple[str, str, str], CardInForce | None] = {}  # by peer, url and caller, until the next card
         self._number = 0
         self._claimed: str | None = None
 
@@ -291,8 +292,10 @@ class _Import:
         )
 
     def _in_force(self, peer: Peer, asked: Asked) -> CardInForce | None:
-        caller = card_ask_of(asked.url, asked.headers).caller
-        return card_in_force(self._ledger.store, peer.id, asked.url, caller)
+        key = (peer.id, asked.url, card_ask_of(asked.url, asked.headers).caller)
+        if key not in self._cards:
+            self._cards[key] = card_in_force(self._ledger.store, *key)
+        return self._cards[key]
 
     # ---- cards and pushes
 
@@ -313,6 +316,7 @@ class _Import:
             raise FormatError("a card fetch has neither a response nor an error")
         self._pending.append(self._draft(event, f"peer:{ask.peer}", blobs))
         self.flush()
+        self._cards.clear()
         self.report.cards += 1
 
     def _push(self, line: ExchangeLine) -> None:

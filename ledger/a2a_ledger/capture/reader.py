@@ -20,3 +20,7 @@ class LogReader(Protocol):
     def tagged(self, tag: str, *, limit: int | None = None, desc: bool = False) -> list[Record]:
         """Return the records that carry a lookup tag, by log index."""
         ...
+
+    def tagged_places(self, tag: str, *, after: int = -1, limit: int = -1) -> list[tuple[int, str]]:
+        """Return log index and stream of the records that carry a tag, newest first, those above index `after`."""
+        ...

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Ref
     from a2a_ledger.wire import Leg
 
-_LOOK_BACK = 64
+_LOOK_BACK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,7 @@ def card_in_force(reader: LogReader, peer: str, url: str, caller: str = "anonymo
         if record.data.get("peer") == peer
     ]
     naming.sort(key=lambda record: (record.data.get("caller") == caller, record.n), reverse=True)
-    of_peer = reader.read_stream(f"peer:{peer}", limit=_LOOK_BACK, desc=True)
-    fetched = [r for r in of_peer if r.type == "card.fetched.v1" and "not-a-card" not in str(r.data.get("flags"))]
-    for record in [*naming, *fetched]:
+    for record in naming or _cards_of(reader, peer):
         body = _bytes_of(reader, record)
         if body is not None:
             return CardInForce(record, read_card(body))
@@ -95,6 +93,11 @@ def reconstructed(
     )
     blobs = {"contract": contract.canonical} if contract else {}
     return event, {**blobs, **({"terms": terms.canonical} if terms else {})}
+
+
+def _cards_of(reader: LogReader, peer: str) -> list[Record]:
+    newest = reader.read_stream(f"peer:{peer}", limit=_LOOK_BACK, desc=True)
+    return [r for r in newest if r.type == "card.fetched.v1" and "not-a-card" not in str(r.data.get("flags"))]
 
 
 def _bytes_of(reader: LogReader, record: Record) -> bytes | None:

@@ -28,7 +28,7 @@ PAST_SUBMITTED = frozenset(
     {"working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required"}
 )
 _MAX_LISTED = 16
-_MAX_WATCHED = 1024
+_MAX_WATCHED = 256
 _PAGE = 32
 
 
@@ -72,10 +72,7 @@ class SiblingWatch:
     def open_sends(self, peer: str, now: datetime, limit: int) -> list[JsonObject]:
         """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`."""
         waiting = self._waiting.setdefault(peer, OrderedDict())
-        for record in reversed(self._new_sends(peer, now, limit)):
-            waiting[record.stream] = record.at
-            while len(waiting) > _MAX_WATCHED:
-                waiting.popitem(last=False)
+        self._take_in(peer, waiting, now, limit)
         found: list[JsonObject] = []
         for stream, sent_at in list(waiting.items()):
             if age_seconds(sent_at, now) >= limit:
@@ -88,19 +85,21 @@ class SiblingWatch:
                 found.append({"state": state, "sent_at": sent_at})
         return found
 
-    def _new_sends(self, peer: str, now: datetime, limit: int) -> list[Record]:
-        """Return the sends since the last look, newest first, no older than `limit`."""
-        last = self._seen.get(peer, -1)
-        step = 8
-        while True:
-            newest = self._reader.tagged(f"sent:{peer}", limit=step, desc=True)
-            fresh = [r for r in newest if r.n > last and age_seconds(r.at, now) < limit]
-            if len(fresh) < len(newest) or len(newest) < step or step >= _MAX_WATCHED:
+    def _take_in(self, peer: str, waiting: OrderedDict[str, str], now: datetime, limit: int) -> None:
+        """Watch the sends since the last look that are younger than `limit`, the newest 256 of them."""
+        places = self._reader.tagged_places(f"sent:{peer}", after=self._seen.get(peer, -1), limit=_MAX_WATCHED)
+        if not places:
+            return
+        self._seen[peer] = places[0][0]
+        young: list[tuple[str, str]] = []
+        for _, stream in places:
+            first = self._reader.read_stream(stream, limit=1)[0]
+            if age_seconds(first.at, now) >= limit:
                 break
-            step *= 4
-        if newest:
-            self._seen[peer] = newest[0].n
-        return fresh
+            young.append((stream, first.at))
+        waiting.update(reversed(young))
+        while len(waiting) > _MAX_WATCHED:
+            waiting.popitem(last=False)
 
 
 def task_state(reader: LogReader, stream: str) -> str:

@@ -156,6 +156,18 @@ class Store:
             -1 if limit is None else limit,
         )
 
+    def tagged_places(self, tag: str, *, after: int = -1, limit: int = -1) -> list[tuple[int, str]]:
+        """Return log index and stream of the records that carry a tag, newest first, those above index `after`.
+
+        Reads no record: for a look that is taken often and mostly finds nothing new.
+        """
+        with self._connections.reading() as connection:
+            return connection.execute(
+                "SELECT g.n, e.originator_id FROM ledger_tags g JOIN ledger_events e ON e.rowid = g.n + 1"
+                " WHERE g.tag = ? AND g.n > ? ORDER BY g.n DESC LIMIT ?",
+                (tag, after, limit),
+            ).fetchall()
+
     def tagged_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Return tags that begin with `prefix`, with the log indices of their records."""
         with self._connections.reading() as connection:
