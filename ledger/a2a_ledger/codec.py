@@ -97,6 +97,7 @@ _CONTAINER = 1
 _FIELDS = 3  # behind the version
 _PLACE = 128 + 66 + 20 + 100  # log, prev, ver and a stream commitment at their longest
 _ROLE = re.compile(r"[a-z0-9.-]{1,64}")
+_USUAL_ROLES = frozenset({"body", "error", "url", *(f"header.{n:02}" for n in range(MAX_HEADERS))})
 _STREAM_NAME = re.compile(r"ledger|(?:task|peer|findings):[A-Za-z0-9:._-]{1,100}")
 
 
@@ -272,23 +273,26 @@ def _seal_blobs(
     blobs: Mapping[str, Content | bytes], entropy: Callable[[int], bytes]
 ) -> tuple[dict[str, SealedBlob], bytes]:
     """Return the sealed blobs, sorted by role, and the record's own salt, all salts from one read of entropy."""
-    contents = {
-        role: content if isinstance(content, Content) else Content((content,)) for role, content in blobs.items()
-    }
-    wanted = SECRET * (1 + sum([len(content.parts) for content in contents.values()]))
+    counts = [len(content.parts) if isinstance(content, Content) else 1 for content in blobs.values()]
+    wanted = SECRET * (1 + sum(counts))
     salts = entropy(wanted)
     if len(salts) != wanted:
         raise FormatError(f"expected {wanted} octets of entropy, found {len(salts)}")
     at = SECRET
     headers = 0
     sealed: dict[str, SealedBlob] = {}
-    for role in sorted(contents):
-        content = contents[role]
-        if not _ROLE.fullmatch(role):
+    for role in sorted(blobs):
+        if role not in _USUAL_ROLES and not _ROLE.fullmatch(role):
             raise FormatError(f"expected a blob's role of lower-case letters, digits, dots and hyphens, found {role!a}")
         headers += role.startswith("header.")
-        end = at + SECRET * len(content.parts)
-        sealed[role] = _sealed(role, content, salts[at:end])
+        content = blobs[role]
+        if isinstance(content, Content):
+            end = at + SECRET * len(content.parts)
+            sealed[role] = _sealed(role, content, salts[at:end])
+        else:  # the usual case: one whole part
+            end = at + SECRET
+            part = Kept(salts[at:end], content)
+            sealed[role] = SealedBlob(blob_id((part,)), "all", len(content), (part,))
         at = end
     if headers > MAX_HEADERS:
         raise FormatError(f"expected at most {MAX_HEADERS} kept headers, found {headers}")

@@ -70,8 +70,10 @@ def _joined(kind: str, data: JsonObject, *names: str) -> Iterator[str]:
 
 
 def _message(data: JsonObject) -> Iterator[str]:
-    yield from _joined("context", data, "peer", "context_id")
-    yield from _joined("trace", data, "trace")
+    if "context_id" in data:
+        yield from _joined("context", data, "peer", "context_id")
+    if "trace" in data:
+        yield from _joined("trace", data, "trace")
     if data.get("direction") == "in" and data.get("status") == _HTTP_UNAUTHORIZED:
         yield from _joined("hint", data, "peer")
     if data.get("direction") == "out" and data.get("leg") == "request" and data.get("method") in _SENDS:

@@ -109,12 +109,12 @@ class _Faulty:
     def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
 
-    def execute(self, statement: str) -> object:
+    def execute(self, statement: str, values: tuple[int | str, ...] = ()) -> object:
         if statement == "COMMIT":
             if self._after:
                 self._real.execute("COMMIT")
             raise sqlite3.OperationalError("disk I/O error")
-        return self._real.execute(statement)
+        return self._real.execute(statement, values)
 
 
 def test_two_writers_see_what_the_other_wrote(tmp_path: Path) -> None:

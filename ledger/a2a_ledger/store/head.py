@@ -7,7 +7,6 @@ other processes wrote in between is read as a difference, never by starting over
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
 Item: TypeAlias = Draft | StoredEvent
 
+_Tip = tuple[int, str | None]  # the newest event of a stream: version and c; before the first one, -1 and None
 _EventRow = tuple[int, str, int, str, bytes, bytes, bytes]  # the columns of ledger_events
 _FullTile = tuple[int, list[bytes]]  # the first leaf of a tile that became full, and its hashes
 
@@ -67,13 +67,6 @@ class Appended(NamedTuple):
         return {"c": self.c, "stream": self.stream, "ver": self.ver}
 
 
-class _Tip(NamedTuple):
-    """The newest event of a stream: version and c; before the first one, -1 and None."""
-
-    ver: int
-    c: str | None
-
-
 @dataclass(slots=True)
 class Placement:
     """What one transaction adds."""
@@ -102,8 +95,8 @@ class Head:
         self.origin = origin
         self._size = 0
         self._tail: list[bytes] = []
-        self._tips: OrderedDict[str, _Tip] = OrderedDict()
-        self._attempts: OrderedDict[bytes, tuple[int, bytes]] = OrderedDict()  # by salt: version and c last tried
+        self._tips: dict[str, _Tip] = {}
+        self._attempts: dict[bytes, tuple[int, bytes]] = {}  # by salt: version and c last tried
 
     def begin(self, connection: sqlite3.Connection) -> Placement:
         """Catch up with what other processes wrote and return an empty placement.
@@ -148,7 +141,7 @@ class Head:
         self._tail = placed.tail
         self._tips.update(placed.tips)
         while len(self._tips) > _TIPS:
-            self._tips.popitem(last=False)
+            del self._tips[next(iter(self._tips))]
 
     def _catch_up(self, connection: sqlite3.Connection, size: int) -> None:
         start = self._size
@@ -164,62 +157,59 @@ class Head:
                 self._tail = []
             self._tail.append(leaf_hash(self.origin, rowid - 1, c, t))
             if stream in self._tips:
-                self._tips[stream] = _Tip(ver, c.hex())
+                self._tips[stream] = (ver, c.hex())
         self._size = size
 
-    def _tip(self, connection: sqlite3.Connection, stream: str, placed: Placement) -> _Tip:
-        tip = placed.tips.get(stream) or self._tips.get(stream)
-        if tip is None:
-            row: tuple[int, bytes] | None = connection.execute(
-                "SELECT originator_version, c FROM ledger_events WHERE originator_id = ?"
-                " ORDER BY originator_version DESC LIMIT 1",
-                (stream,),
-            ).fetchone()
-            tip = _Tip(-1, None) if row is None else _Tip(row[0], row[1].hex())
-        return tip
+    def _read_tip(self, connection: sqlite3.Connection, stream: str) -> _Tip:
+        row: tuple[int, bytes] | None = connection.execute(
+            "SELECT originator_version, c FROM ledger_events WHERE originator_id = ?"
+            " ORDER BY originator_version DESC LIMIT 1",
+            (stream,),
+        ).fetchone()
+        return (-1, None) if row is None else (row[0], row[1].hex())
 
     def _place_draft(self, connection: sqlite3.Connection, draft: Draft, keys: StreamKeys, to: Placement) -> Appended:
-        stream = draft.stream
-        if draft.salt in self._attempts and (found := self._committed(connection, draft)) is not None:
+        stream, salt = draft.stream, draft.salt
+        if salt in self._attempts and (found := self._committed(connection, draft)) is not None:
             return found
-        tip = self._tip(connection, stream, to)
-        ver = tip.ver + 1
+        before, prev = to.tips.get(stream) or self._tips.get(stream) or self._read_tip(connection, stream)
+        ver = before + 1
         key = keys.stream_key(stream)
         stated = None if ver or stream.startswith("task:") else stream_commitment(key)
-        raw, c = seal(draft, log=self.origin, ver=ver, prev=tip.c, stream_commitment=stated)
-        self._attempts[draft.salt] = (ver, c)
+        raw, c = seal(draft, log=self.origin, ver=ver, prev=prev, stream_commitment=stated)
+        self._attempts[salt] = (ver, c)
         if len(self._attempts) > _REMEMBERED:
-            self._attempts.popitem(last=False)
-        inline: list[SealedBlob] = []
+            del self._attempts[next(iter(self._attempts))]
+        blobs = list(draft.blobs.values())
         for blob in draft.blobs.values():
-            if sum(len(part.content) for part in blob.parts if isinstance(part, Kept)) > MAX_INLINE:
+            if blob.size > MAX_INLINE and _stored_size(blob) > MAX_INLINE:
                 to.blobs.append((blob.id, pack_parts(blob.parts)))
-            else:
-                inline.append(blob)
-        state = pack_container(draft.salt, raw, inline)
-        n = self._put(to, (stream, ver, draft.type, c, stream_tag(key, ver), state))
+                blobs.remove(blob)
+        state = pack_container(salt, raw, blobs)
+        n, c_hex = self._put(to, (stream, ver, draft.type, c, stream_tag(key, ver), state))
         to.tags += [(tag, n) for tag in draft.tags]
-        return Appended(n, stream, ver, c.hex())
+        return Appended(n, stream, ver, c_hex)
 
     def _place_opaque(self, event: StoredEvent, to: Placement) -> Appended:
         """Place an event of the library's own interface: version given, state committed to as it is."""
-        originator = event.originator_id
+        originator, ver = event.originator_id, event.originator_version
         stream = originator.hex if isinstance(originator, UUID) else originator
         c = commitment(b"", event.state)
-        n = self._put(to, (stream, event.originator_version, event.topic, c, _OPAQUE_TAG, event.state))
-        return Appended(n, stream, event.originator_version, c.hex())
+        n, c_hex = self._put(to, (stream, ver, event.topic, c, _OPAQUE_TAG, event.state))
+        return Appended(n, stream, ver, c_hex)
 
-    def _put(self, to: Placement, row: tuple[str, int, str, bytes, bytes, bytes]) -> int:
-        """Add a row of the events table, its index apart, and its leaf; return its log index."""
+    def _put(self, to: Placement, row: tuple[str, int, str, bytes, bytes, bytes]) -> tuple[int, str]:
+        """Add a row of the events table, its index apart, and its leaf; return its log index and c in hex."""
         stream, ver, _, c, t, _ = row
-        n = to.size
+        n = to.start + len(to.events)
         to.events.append((n + 1, *row))
-        to.tips[stream] = _Tip(ver, c.hex())
+        c_hex = c.hex()
+        to.tips[stream] = (ver, c_hex)
         to.tail.append(leaf_hash(self.origin, n, c, t))
         if len(to.tail) == WIDTH:
             to.full.append((n + 1 - WIDTH, to.tail))
             to.tail = []
-        return n
+        return n, c_hex
 
     def _committed(self, connection: sqlite3.Connection, draft: Draft) -> Appended | None:
         """Return where an earlier attempt of this very draft was committed, if it was."""
@@ -229,3 +219,7 @@ class Head:
             (draft.stream, ver, c),
         ).fetchone()
         return None if row is None else Appended(row[0], draft.stream, ver, c.hex())
+
+
+def _stored_size(blob: SealedBlob) -> int:
+    return sum(len(part.content) for part in blob.parts if isinstance(part, Kept))
