@@ -58,7 +58,7 @@ def fits_a_record(leg: Leg) -> None:
     leg.text.encode()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(verbs, urls, headers, bodies, st.integers(100, 599), headers, bodies)
 def test_an_exchange_of_anything_is_read(
     verb: str,
