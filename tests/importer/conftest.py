@@ -1,4 +1,4 @@
-"""A real ledger in a directory, and what it holds."""
+"""A real ledger: the same recorder, in memory, since most of these tests ask what was recorded and not where."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from a2a_ledger.ledger import ContractLedger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[ContractLedger]:
-    with ContractLedger.open(tmp_path / "audit", follow=False) as opened:
+def ledger() -> Iterator[ContractLedger]:
+    with ContractLedger.open(":memory:", follow=False) as opened:
         yield opened

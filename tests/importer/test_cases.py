@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.ledger import ContractLedger
 from tests.capture.agent import Agent
 from tests.importer import lines
 from tests.importer.conversation import converse
@@ -14,8 +15,6 @@ from tests.importer.reading import facts, findings, imported, kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from a2a_ledger.ledger import ContractLedger
 
 ALERT = "ConnectError: [SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required (_ssl.c:2580)"
 
@@ -124,7 +123,7 @@ def test_honest_traffic_of_a_real_client_and_agent_gives_no_finding(ledger: Cont
     assert findings(ledger) == []
 
 
-def test_no_credential_is_anywhere_in_the_ledger(ledger: ContractLedger, tmp_path: Path) -> None:
+def test_no_credential_is_anywhere_in_the_ledger(tmp_path: Path) -> None:
     push = {"url": "https://client.example/hook", "token": "push-token-of-the-client"}
     secret = "client_secret=sesame-open-sesame"
     token_call: Line = {
@@ -144,9 +143,10 @@ def test_no_credential_is_anywhere_in_the_ledger(ledger: ContractLedger, tmp_pat
         ),
         '{"request": {"headers": [["Authorization", "Bearer ' + lines.TOKEN + '"]], broken',
     )
-    import_jsonl(ledger, file)
-    ledger.catch_up()
-    ledger.sign_checkpoint()
+    with ContractLedger.open(tmp_path / "audit", follow=False) as ledger:
+        import_jsonl(ledger, file)
+        ledger.catch_up()
+        ledger.sign_checkpoint()
     kept = b"".join(path.read_bytes() for path in (tmp_path / "audit").rglob("*") if path.is_file())
     for word in (lines.TOKEN, "push-token-of-the-client", "sesame-open-sesame", "query-secret-7"):
         assert word.encode() not in kept, word
