@@ -74,6 +74,17 @@ def stream_outlived(story: Story) -> None:
 
 
 @honest
+def stream_with_hundreds_of_polls_between(story: Story) -> None:
+    story.capture(story.fetch(card()))
+    stream = story.ask("SendStreamingMessage")
+    story.bind(story.stream_event(stream, {"task": task("submitted")}, 0))
+    for _ in range(300):
+        story.answer(story.ask("GetTask", task_id="T1"), task("working"))
+    story.answer(story.ask("GetTask", task_id="T1"), task("completed"))
+    story.stream_event(stream, update("working"), 1)
+
+
+@honest
 def redelivery(story: Story) -> None:
     story.working()
     story.push({"statusUpdate": update("working")["statusUpdate"]})

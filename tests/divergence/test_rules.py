@@ -491,7 +491,7 @@ def test_rejected_after_probe(purpose: str) -> None:
     fetch = story.fetch(card(), purpose=purpose)
     story.answer(request, task("rejected"))
     finding = only(story)
-    assert (finding.rule, finding.about, finding.subject) == ("rejected-after-probe", "client", fetch.c)
+    assert (finding.rule, finding.about, finding.subject) == ("rejected-after-probe", "either", fetch.c)
 
 
 # ---- error surface

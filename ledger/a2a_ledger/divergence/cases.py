@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-TASKS = 1024
+TASKS = 512
 PEERS = 128
 PAGE = 500
 

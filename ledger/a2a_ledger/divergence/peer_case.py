@@ -114,6 +114,14 @@ class PeerCase:
             case _:
                 pass
 
+    def window_of(self, capture: Record, lookup: Lookup) -> Window | None:
+        """Return the window that a capture falls into: the one behind the newest whole card of its fetch's key."""
+        fetch = ref(capture.data, "fetch")
+        key = None if fetch is None else self.keys.get(fetch["c"])
+        if key is None and fetch is not None and (fetched := lookup(fetch)) is not None:
+            key = key_of(fetched)
+        return None if key is None else self.windows.get(key)
+
     def report(self, rule: str, subject: str) -> None:
         """Remember that this was found, for the rules that speak once a card or a tag."""
         _remember(self.reported, (rule, subject), None)
@@ -139,11 +147,7 @@ class PeerCase:
 
     def _sent(self, record: Record, lookup: Lookup) -> None:
         self.last_sent = record.n
-        fetch = ref(record.data, "fetch")
-        key = None if fetch is None else self.keys.get(fetch["c"])
-        if key is None and fetch is not None and (fetched := lookup(fetch)) is not None:
-            key = key_of(fetched)
-        window = None if key is None else self.windows.get(key)
+        window = self.window_of(record, lookup)
         frozen = frozen_of(record)
         if window is None or frozen.contract is None:
             return

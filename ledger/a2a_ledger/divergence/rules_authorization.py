@@ -98,12 +98,12 @@ def stale_capture(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[Fi
     Mode "observe" lets such a send pass. The first task of a window is told of here, all of them
     when the next whole card closes it.
     """
+    window = peer.window_of(record, lookup)
+    if window is None or window.opened.contract_hash == text(record.data, "contract_hash"):
+        return
     frozen = frozen_of(record)
     fetched = None if frozen.fetch is None else lookup(frozen.fetch)
-    window = None if fetched is None else peer.windows.get(key_of(fetched))
-    if fetched is None or window is None or window.opened.form != frozen.form:
-        return
-    if window.opened.contract_hash == frozen.contract_hash or frozen.contract is None:
+    if fetched is None or window.opened.form != frozen.form or frozen.contract is None:
         return
     newer_card = lookup(window.opened.evidence.ref)
     newer = None if newer_card is None else _contract(newer_card)

@@ -76,10 +76,11 @@ def _rejected_after_probe(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     sent = case.sent
     if fetched is None or sent is None or case.terminal is not None or fetched[0].n < sent.n:
         return
-    yield _own(matter, "rejected-after-probe", fetched[0], {"fetch": fetched[0].n, "sent": sent.n})
+    observed: dict[str, Json] = {"fetch": fetched[0].n, "sent": sent.n}
+    yield _own(matter, "rejected-after-probe", fetched[0], observed, about="either")
 
 
-def _own(matter: Matter, rule: str, fetch: Evidence, observed: dict[str, Json]) -> Finding:
+def _own(matter: Matter, rule: str, fetch: Evidence, observed: dict[str, Json], *, about: str = "client") -> Finding:
     return matter.finding(
-        rule, about="client", subject=fetch.ref["c"], evidence=(fetch, matter.case.sent), observed=observed
+        rule, about=about, subject=fetch.ref["c"], evidence=(fetch, matter.case.sent), observed=observed
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.finding import Finding
 
-REMEMBERED = 256
+REMEMBERED = 128
 """Requests, answers and reports of one task that are remembered, newest first."""
 
 _K = TypeVar("_K")
@@ -107,12 +107,10 @@ class TaskCase:
 
     def precedes(self, record: Record, said: Said) -> bool:
         """Say whether this answers a request from before `said`, in another exchange: it contradicts nothing."""
-        asked = self.request_of(record)
-        if asked is None:
-            return False
         answers = ref(record.data, "answers")
-        same_exchange = answers is not None and said.answers == answers["c"]
-        return asked.evidence.n < said.evidence.n and not same_exchange
+        if answers is None or answers["stream"] != record.stream or answers["c"] == said.answers:
+            return False
+        return answers["ver"] < said.evidence.ref["ver"]
 
     def is_new(self, finding: Finding) -> bool:
         """Say whether this is to be recorded: contract findings at each message, all others once a subject."""
@@ -186,7 +184,8 @@ class TaskCase:
             if asked is not None and asked.method is not None:
                 self.worked.add(asked.method)
         task_id, context_id = text(data, "task_id"), text(data, "context_id")
-        if asked is not None:
+        if asked is not None and answers_c is not None:
+            _remember(self.asked, answers_c, asked)  # a long stream's request stays among the newest
             asked.answered_task = asked.answered_task or task_id
             asked.answered_context = asked.answered_context or context_id
         if task_id is not None and context_id is not None:
