@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
 from a2a_ledger.contract import Profile, default_profile
-from a2a_ledger.errors import ReadOnlyError, UsageError
+from a2a_ledger.errors import ReadOnlyError, StoreError, UsageError
 from a2a_ledger.events import KeyAdded, LedgerOpened
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
@@ -145,7 +145,7 @@ class ContractLedger:
         if home.is_new():
             if read_only or not create:
                 raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
-            make(home, origin=origin, clock=clock, entropy=entropy)
+            _make_or_join(home, origin, clock, entropy)
         chosen = read_settings(home.config).with_overrides(settings)
         signers: dict[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
@@ -369,6 +369,15 @@ def make(
             store.close()
         put_in_place()
     return signers
+
+
+def _make_or_join(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -> None:
+    """Make a ledger, unless another process makes one in the same moment: then that one is meant."""
+    try:
+        make(home, origin=origin, clock=clock, entropy=entropy)
+    except StoreError:
+        if home.is_new():
+            raise
 
 
 def _opening(ledger: ContractLedger, signers: Mapping[str, Signer]) -> list[Draft]:

@@ -1,0 +1,185 @@
+"""Opening a ledger: made whole, found again, refused with one clear line, and shared by processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from a2a_ledger import ContractLedger
+from a2a_ledger.audit import audit_ledger
+from a2a_ledger.checkpoint import checkpoint_of
+from a2a_ledger.errors import (
+    LedgerError,
+    MissingKeysError,
+    ReadOnlyError,
+    RollbackError,
+    StoreError,
+    UsageError,
+)
+from a2a_ledger.events import SendAborted
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Barrier
+
+    from a2a_ledger.codec import Draft
+
+
+def note(ledger: ContractLedger, task: str) -> Draft:
+    """Return some event of a task."""
+    event = SendAborted(peer="0" * 32, reason="flapping", card_gets=0, requests=0)
+    return ledger.draft(event, stream=f"task:{task}")
+
+
+def open_at(place: Path, **options: Any) -> ContractLedger:  # noqa: ANN401 - passed through to ContractLedger.open
+    """Open the ledger of a test without followers."""
+    return ContractLedger.open(place, follow=False, **options)
+
+
+def test_a_new_ledger_holds_its_opening_and_one_event_a_key_under_a_signed_head(tmp_path: Path) -> None:
+    with open_at(tmp_path / "audit", origin="acme/audit") as ledger:
+        assert ledger.origin.startswith("acme/audit")
+        assert [r.type for r in ledger.store.read(0, 10)] == ["ledger.opened.v1"] + ["key.added.v1"] * 3
+        assert [r.data["role"] for r in ledger.store.read(1, 3)] == ["log", "statement", "export"]
+        vkeys = [signer.vkey for signer in ledger.signers.values()]
+        assert sorted(cast("list[str]", ledger.store.record(0).data["keys"])) == sorted(vkeys)
+        origin = ledger.origin
+    home = tmp_path / "audit"
+    assert {path.name for path in home.iterdir()} >= {"ledger.db", "keys.db", "keys", "config.toml", "high-water"}
+    assert {path.stat().st_mode & 0o777 for path in (home / "keys").iterdir()} == {0o600}
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert checkpoint_of((home / "high-water").read_text()).size == 4
+    with open_at(home) as again:
+        assert again.origin == origin
+        assert not again.read_only
+
+
+def test_without_private_keys_a_ledger_opens_read_only(tmp_path: Path) -> None:
+    open_at(tmp_path / "audit").close()
+    shutil.copytree(tmp_path / "audit", tmp_path / "copy", ignore=shutil.ignore_patterns("keys"))
+    with open_at(tmp_path / "copy") as ledger:
+        assert ledger.read_only
+        assert ledger.store.size() == 4
+        with pytest.raises(ReadOnlyError, match="opened read-only"):
+            ledger.new_task()
+        with pytest.raises(ReadOnlyError, match="no log key"):
+            ledger.sign_checkpoint()
+
+
+def test_a_database_without_its_key_store_is_refused(tmp_path: Path) -> None:
+    open_at(tmp_path / "audit").close()
+    (tmp_path / "audit" / "keys.db").unlink()
+    with pytest.raises(MissingKeysError, match=r"without its keys\.db"):
+        open_at(tmp_path / "audit")
+
+
+def test_a_key_store_without_its_database_is_refused(tmp_path: Path) -> None:
+    open_at(tmp_path / "audit").close()
+    (tmp_path / "audit" / "ledger.db").unlink()
+    with pytest.raises(MissingKeysError, match=r"without its ledger\.db"):
+        open_at(tmp_path / "audit")
+
+
+def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    open_at(tmp_path / "audit").close()
+    (tmp_path / "audit" / "keys" / "log.pem").chmod(0o644)
+    with pytest.raises(StoreError, match="chmod 600"):
+        open_at(tmp_path / "audit")
+
+
+def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
+    with pytest.raises(UsageError, match=r"found 'cat\.jpg' and no ledger\.db"):
+        open_at(tmp_path / "photos")
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
+
+
+@pytest.mark.parametrize("place", ["/dev/null/audit", "/proc/audit"])
+def test_a_place_that_cannot_be_written_is_one_clear_error(place: str) -> None:
+    with pytest.raises(LedgerError, match=place):
+        open_at(Path(place))
+
+
+def test_a_file_that_is_no_database_is_one_clear_error(tmp_path: Path) -> None:
+    open_at(tmp_path / "audit").close()
+    for path in (tmp_path / "audit").glob("ledger.db*"):
+        path.unlink()
+    (tmp_path / "audit" / "ledger.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StoreError, match=r"ledger\.db"):
+        open_at(tmp_path / "audit")
+
+
+def test_an_older_database_refuses_to_write_and_reads_all_the_same(tmp_path: Path) -> None:
+    place = tmp_path / "audit"
+    open_at(place).close()
+    shutil.copy(place / "ledger.db", tmp_path / "old.db")
+    with open_at(place) as ledger:
+        ledger.append([note(ledger, ledger.new_task())])
+        ledger.sign_checkpoint()
+    for path in place.glob("ledger.db*"):
+        path.unlink()
+    shutil.copy(tmp_path / "old.db", place / "ledger.db")
+    with pytest.raises(RollbackError, match="old copy"):
+        open_at(place)
+    with open_at(place, read_only=True) as ledger:
+        assert ledger.store.size() == 4
+        report = audit_ledger(ledger)
+    assert {fault.kind for fault in report.faults} == {"truncated"}
+
+
+def test_a_misspelt_setting_is_refused(tmp_path: Path) -> None:
+    open_at(tmp_path / "audit").close()
+    (tmp_path / "audit" / "config.toml").write_text('on_ledger_failures = "pass"\n')
+    with pytest.raises(UsageError, match="unknown setting 'on_ledger_failures'"):
+        open_at(tmp_path / "audit")
+    (tmp_path / "audit" / "config.toml").write_text('mode = "lenient"\n')
+    with pytest.raises(UsageError, match="expected one of enforce, observe"):
+        open_at(tmp_path / "audit")
+    (tmp_path / "audit" / "config.toml").write_text("[limits]\ncontract = -1\n")
+    with pytest.raises(UsageError, match="contract"):
+        open_at(tmp_path / "audit")
+
+
+def test_a_ledger_in_memory_works_the_same(tmp_path: Path) -> None:
+    _ = tmp_path
+    with ContractLedger.open(":memory:", follow=False) as ledger:
+        task = ledger.new_task()
+        [appended] = ledger.append([note(ledger, task)])
+        assert ledger.store.record(appended.n).stream == f"task:{task}"
+
+
+def test_time_and_randomness_come_in_from_outside(tmp_path: Path) -> None:
+    at = datetime(2026, 8, 18, 12, tzinfo=UTC)
+    count = iter(range(1, 1_000_000))
+    with open_at(
+        tmp_path / "audit", clock=lambda: at, entropy=lambda n: next(count).to_bytes(4, "big") * (n // 4)
+    ) as one:
+        assert {r.at for r in one.store.read(0, 4)} == {"2026-08-18T12:00:00.000000Z"}
+
+
+def _record(place: Path, events: int, start: Barrier) -> None:
+    start.wait()
+    with ContractLedger.open(place, follow=False) as ledger:
+        task = ledger.new_task()
+        for _ in range(events):
+            ledger.append([note(ledger, task)])
+
+
+def test_processes_that_open_an_absent_ledger_at_once_share_one(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(4)
+    workers = [context.Process(target=_record, args=(tmp_path / "audit", 25, start)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    with open_at(tmp_path / "audit", read_only=True) as ledger:
+        assert ledger.store.size() == 4 + 100
+        report = audit_ledger(ledger)
+    assert report.faults == ()
