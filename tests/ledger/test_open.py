@@ -156,10 +156,13 @@ def test_a_ledger_in_memory_works_the_same(tmp_path: Path) -> None:
 def test_time_and_randomness_come_in_from_outside(tmp_path: Path) -> None:
     at = datetime(2026, 8, 18, 12, tzinfo=UTC)
     count = iter(range(1, 1_000_000))
-    with open_at(
-        tmp_path / "audit", clock=lambda: at, entropy=lambda n: next(count).to_bytes(4, "big") * (n // 4)
-    ) as one:
-        assert {r.at for r in one.store.read(0, 4)} == {"2026-08-18T12:00:00.000000Z"}
+
+    def entropy(size: int) -> bytes:
+        return next(count).to_bytes(4, "big") * (size // 4)
+
+    with open_at(tmp_path / "audit", clock=lambda: at, entropy=entropy) as ledger:
+        assert {record.at for record in ledger.store.read(0, 4)} == {"2026-08-18T12:00:00.000000Z"}
+        assert ledger.origin.endswith("00000001")
 
 
 def _record(place: Path, events: int, start: Barrier) -> None:
