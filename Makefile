@@ -27,7 +27,7 @@ check: $(READY)
 	@command -v node >/dev/null || $(BIN)/pip install --quiet 'pyright[nodejs]'
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q tests/architecture tests/docs
+	$(BIN)/pytest -q -m "not slow" tests/architecture tests/docs
 
 fix: $(READY)
 	$(BIN)/ruff check --fix .

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_ledger import codec, merkle, tags
+from a2a_ledger import codec, merkle, tags, verify
 from a2a_ledger.card import Card
 from a2a_ledger.divergence.finding import RULE_SET, RULES
 from a2a_ledger.events import TaskAdopted
 from a2a_ledger.freshness import RULES as FRESHNESS_RULES
+from a2a_ledger.report import LETTERS
 from a2a_ledger.statement import BASE_URI, VIOLATION, violation_predicate
 from a2a_ledger.store import schema
 
@@ -169,6 +170,14 @@ def test_the_worked_example_is_what_the_package_computes() -> None:
     ]
     assert f"printf '%s' '{raw.decode()}' > R" in section(5)
     assert leaf.decode() in section(5)
+
+
+def test_the_steps_of_the_verifier_are_numbered_alike() -> None:
+    page = re.findall(r"^(\d+)\. (.*)$", section(12), re.MULTILINE)
+    code = re.findall(r"^ ?(\d+)\. (.*)$", verify.__doc__ or "", re.MULTILINE)
+    assert [number for number, _ in page] == [number for number, _ in code] == [str(n) for n in range(1, 14)]
+    letters = {code_spans(row[0])[0] if "`" in row[0] else row[0] for row in cells(section(12), "| claim | says |")}
+    assert letters == set(LETTERS)
 
 
 @pytest.mark.parametrize("number", range(1, 14))
