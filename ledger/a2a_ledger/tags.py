@@ -76,7 +76,9 @@ def _message(data: JsonObject) -> Iterator[str]:
         yield from _joined("trace", data, "trace")
     if data.get("direction") == "in" and data.get("status") == _HTTP_UNAUTHORIZED:
         yield from _joined("hint", data, "peer")
-    if data.get("direction") == "out" and data.get("leg") == "request" and data.get("method") in _SENDS:
+    method = data.get("method")
+    is_send = isinstance(method, str) and method in _SENDS
+    if is_send and data.get("direction") == "out" and data.get("leg") == "request":
         yield from _joined("message", data, "peer", "message_id")
 
 

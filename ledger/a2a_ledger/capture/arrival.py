@@ -6,6 +6,7 @@ The same pure rules as the verifier's, over the same fold; here they only decide
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Ref
     from a2a_ledger.store import Appended
     from a2a_ledger.wire import Leg
+
+_log = logging.getLogger(__name__)
 
 _CASES = 1024
 
@@ -55,13 +58,21 @@ class Arrivals:
         found: list[Finding] = []
         with self._desk.failing_as_chosen():
             for record in self._desk.ledger.store.read_stream(stream, gt=case.ver):
-                findings = judge(record, case, None, self._desk.ledger.profile, self._lookup)
+                findings = self._judge(record, case)
                 case.apply(record, findings)
                 found += findings if record.n in ours else []
         self._cases[task] = case
         if len(self._cases) > _CASES:
             self._cases.popitem(last=False)
         return found
+
+    def _judge(self, record: Record, case: TaskCase) -> list[Finding]:
+        """Judge one record; a rule that fails must not reach the caller, whose answer is good and recorded."""
+        try:
+            return judge(record, case, None, self._desk.ledger.profile, self._lookup)
+        except Exception:  # noqa: BLE001 - a defect of ours must not take the peer's answer away
+            _log.exception("event %d could not be judged at arrival", record.n)
+            return []
 
     def enforce(self, findings: Sequence[Finding]) -> None:
         """Raise for a certain contract finding about the peer, in mode "enforce".

@@ -97,7 +97,7 @@ class Builds:
             return await self._asking.ask(peer, kept, bound, state=state, task=task)
         asked = self._asking.question(peer, kept, bound, state=state)
         if state == "intended" or not self._desk.enforces:
-            purpose = "application" if kept is not None else "discovery"
+            purpose = "application" if forced or task is not None else "discovery"
             await self._asking.answer(asked, route, purpose, bound, task=task)
         return asked
 

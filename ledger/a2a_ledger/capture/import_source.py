@@ -15,6 +15,7 @@ from a2a_ledger.events import MessageRecorded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.ledger import ContractLedger
 
@@ -38,6 +39,35 @@ class Start:
     line: int
     request: Record | None = None
     """The line's request is recorded already, its answer is not."""
+
+
+class WithoutEarlierRun:
+    """Reads the log as if a file had not been imported before: a second import tells its tasks anew.
+
+    Otherwise every send of it would be taken for a resend, and its card fetches for fetches in mid-task.
+    """
+
+    def __init__(self, reader: LogReader, source: str, size: int) -> None:
+        self._reader = reader
+        self._source = source
+        self._size = size  # of the log when this run began
+
+    def read_stream(
+        self, stream: str, *, gt: int | None = None, limit: int | None = None, desc: bool = False
+    ) -> list[Record]:
+        """Return the records of one stream, by version."""
+        return self._reader.read_stream(stream, gt=gt, limit=limit, desc=desc)
+
+    def tagged(self, tag: str, *, limit: int | None = None, desc: bool = False) -> list[Record]:
+        """Return the records that carry a lookup tag, less those of an earlier run that would name a task."""
+        if not tag.startswith(("task:", "message:")):
+            return self._reader.tagged(tag, limit=limit, desc=desc)
+        found = self._reader.tagged(tag, desc=desc)
+        return [r for r in found if r.n >= self._size or r.data.get("source_file") != self._source][:limit]
+
+    def tagged_places(self, tag: str, *, after: int = -1, limit: int = -1) -> list[tuple[int, str]]:
+        """Return log index and stream of the records that carry a tag, newest first."""
+        return self._reader.tagged_places(tag, after=after, limit=limit)
 
 
 def digest_of(path: str | os.PathLike[str]) -> Source:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from a2a_ledger.address import same_url
 from a2a_ledger.capture.import_report import ImportReport, LineFault
-from a2a_ledger.capture.import_source import digest_of, lines_of, start_of
+from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, lines_of, start_of
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, read_line
 from a2a_ledger.capture.peerview import PeerViews
 from a2a_ledger.capture.reconstruct import CardInForce, card_in_force, reconstructed
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.recorder import Seen
     from a2a_ledger.codec import Draft, Record
     from a2a_ledger.events import Event, Ref
@@ -75,7 +76,8 @@ def import_jsonl(
     """
     source = digest_of(path)
     start = start_of(ledger, source, path, again=again)
-    job = _Import(ledger, ImportReport(source.sha256, first_line=start.line))
+    reader: LogReader = WithoutEarlierRun(ledger.store, source.sha256, ledger.store.size()) if again else ledger.store
+    job = _Import(ledger, reader, ImportReport(source.sha256, first_line=start.line))
     done = 0
     for number, raw in lines_of(path):
         done += len(raw)
@@ -105,9 +107,10 @@ class _Exchange:
 class _Import:
     """One run over one file."""
 
-    def __init__(self, ledger: ContractLedger, report: ImportReport) -> None:
+    def __init__(self, ledger: ContractLedger, reader: LogReader, report: ImportReport) -> None:
         self.report = report
         self._ledger = ledger
+        self._reader = reader
         self._views = PeerViews(ledger.store)
         self._pending: list[Draft] = []
         self._binds = False  # what is pending ties ids to a task, which the next line must find
@@ -156,7 +159,7 @@ class _Import:
     def _request(self, line: ExchangeLine) -> _Exchange:
         asked = line.request
         leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
-        found = attribute(self._ledger.store, leg)
+        found = attribute(self._reader, leg)
         card = self._in_force(found.peer, asked)
         exchange = self._exchange(line, leg, found.peer, f"peer:{found.peer.id}", card)
         drafts = self._opening(exchange, found, card)
@@ -170,7 +173,7 @@ class _Import:
         """Go on with an exchange whose request is recorded."""
         asked = line.request
         leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
-        peer = attribute(self._ledger.store, leg).peer
+        peer = attribute(self._reader, leg).peer
         exchange = self._exchange(line, leg, peer, request.stream, self._in_force(peer, asked))
         exchange.answers = request.ref
         self.report.exchanges += 1
@@ -261,7 +264,7 @@ class _Import:
         if exchange.leg.task_id is not None or not exchange.stream.startswith("task:") or exchange.answers is None:
             return
         for task_id, context_id in {leg.task_id: leg.context_id for leg in legs}.items():
-            if task_id is None or self._ledger.find_task(exchange.peer.id, task_id) is not None:
+            if task_id is None or self._reader.tagged(f"task:{exchange.peer.id}:{task_id}", limit=1):
                 continue
             self._peers[task_id] = exchange.peer
             event = TaskBound(peer=exchange.peer.id, task_id=task_id, context_id=context_id, answers=exchange.answers)
@@ -328,7 +331,7 @@ class _Import:
         peer = self._sender(leg)
         stream = f"peer:{self._nobody()}"
         if peer is not None:
-            found = attribute(self._ledger.store, leg, peer=peer)
+            found = attribute(self._reader, leg, peer=peer)
             stream = f"task:{found.task}" if found.task else f"peer:{peer.id}"
         exchange = _Exchange(
             line, leg, see(asked.headers, asked.body), peer or Peer(self._nobody(), ""), stream, private=False
