@@ -11,7 +11,7 @@ from a2a_ledger.capture.jsonl import import_jsonl
 from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.ledger import ContractLedger
 from tests.importer.lines import call, card, fetch, send, task, write
-from tests.importer.reading import imported
+from tests.importer.reading import findings, imported
 from tests.importer.test_lines import STREAM, streamed
 
 if TYPE_CHECKING:
@@ -89,13 +89,19 @@ def test_cut_before_any_append_an_import_goes_on_and_loses_and_repeats_nothing(t
     assert cuts >= 8
 
 
-def test_again_imports_from_the_first_line(ledger: ContractLedger, tmp_path: Path) -> None:
-    file = write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}))
+def test_again_tells_the_same_tasks_anew_from_the_first_line(ledger: ContractLedger, tmp_path: Path) -> None:
+    polls = [call("GetTask", {"id": "T1"}, task(state), headers=()) for state in ("WORKING", "COMPLETED")]
+    file = write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}, headers=()), *polls)
     import_jsonl(ledger, file)
-    once = len(imported(ledger))
+    once = imported(ledger)
     report = import_jsonl(ledger, file, again=True)
-    assert (report.first_line, report.lines) == (1, 2)
-    assert len(imported(ledger)) > once
+    assert (report.first_line, report.lines, report.tasks) == (1, 4, 1)
+    second = imported(ledger)[len(once) :]
+    assert [record.type for record in second] == [record.type for record in once]
+    tasks = [{record.stream for record in run if record.stream.startswith("task:")} for run in (once, second)]
+    assert [len(streams) for streams in tasks] == [1, 1]
+    assert tasks[0] != tasks[1]
+    assert findings(ledger) == []
 
 
 def test_a_file_that_grew_is_another_file(ledger: ContractLedger, tmp_path: Path) -> None:
