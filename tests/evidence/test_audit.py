@@ -223,3 +223,21 @@ def _message() -> MessageRecorded:
     return MessageRecorded(
         peer="ab" * 16, direction="out", leg="request", binding="JSONRPC", url="https://vendor.example/a2a"
     )
+
+
+def test_no_flipped_byte_of_a_state_is_missed_or_stops_the_audit(tmp_path: Path) -> None:
+    """Framing, salt, record, blob ids, salts of parts, contents: each in turn, and only this event is blamed first."""
+    place = tmp_path / "audit"
+    with opened(place) as ledger:
+        dispute(ledger, polls=0)
+    with closing(sqlite3.connect(place / "ledger.db")) as connection:
+        (state,) = connection.execute("SELECT state FROM ledger_events WHERE rowid = 9").fetchone()
+        for at in range(0, len(state), 11):
+            changed = state[:at] + bytes([state[at] ^ 0x20]) + state[at + 1 :]
+            connection.execute("UPDATE ledger_events SET state = ? WHERE rowid = 9", (changed,))
+            connection.commit()
+            with closing(open_store(place, read_only=True)) as store:
+                report = audit(store)
+            assert report.faults, at
+            assert report.faults[0].kind in {"container", "record", "blob"}, (at, report.faults)
+            assert report.faults[0].position == 8

@@ -163,35 +163,31 @@ class EventPass:
             self._note_erasure(record)
 
     def _check_blobs(self, record: Record, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
-        met = 0
+        elsewhere = 0
         for role, ref in record.blobs.items():
             identity = bytes.fromhex(ref.id)
-            parts = inline.get(identity)
-            if parts is not None:
-                met += 1
-            else:
-                parts = self._large(identity, record, role)
-                if parts is None:
-                    continue
+            try:
+                try:
+                    parts = inline[identity]
+                except KeyError:
+                    elsewhere += 1
+                    stored = self._raw.blob(identity)
+                    if stored is None:
+                        self._lost.append((record, role))
+                        continue
+                    self.large_blobs.add(identity)
+                    parts = unpack_parts(stored)
+            except FormatError as problem:
+                self._fault("blob", record.n, f"blob {role} of event {record.n} cannot be read: {problem}")
+                continue
             size = 0
             for part in parts:
                 size += part.length if isinstance(part, Hole) else len(part.content)
             if size != ref.size or blob_id(parts) != identity:
                 self._fault("blob", record.n, f"blob {role} of event {record.n} is not what its record commits to")
-        if met != len(inline):
-            self._fault("blob", record.n, f"{len(inline) - met} blobs stored with event {record.n} belong to no record")
-
-    def _large(self, identity: bytes, record: Record, role: str) -> tuple[Part, ...] | None:
-        stored = self._raw.blob(identity)
-        if stored is None:
-            self._lost.append((record, role))
-            return None
-        self.large_blobs.add(identity)
-        try:
-            return unpack_parts(stored)
-        except FormatError as problem:
-            self._fault("blob", record.n, f"blob {role} of event {record.n} cannot be read: {problem}")
-            return None
+        strangers = len(inline) + elsewhere - len(record.blobs)
+        if strangers:
+            self._fault("blob", record.n, f"{strangers} blobs stored with event {record.n} belong to no record")
 
     def _note_erasure(self, record: Record) -> None:
         listed = record.data.get("records")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.store import Store
 
-_REMEMBERED = 4096  # keys of streams that were met last
+_REMEMBERED = 4096  # keys held at once
 _TABLES = ("stream_keys", "streams", "redaction_keys", "facts")
 
 
@@ -27,7 +26,7 @@ class AuditKeys:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._stack = ExitStack()
-        self._known: OrderedDict[str, bytes | None] = OrderedDict()
+        self._known: dict[str, bytes | None] = {}
         self._connection: sqlite3.Connection
 
     def __enter__(self) -> Self:
@@ -54,13 +53,11 @@ class AuditKeys:
 
     def find(self, stream: str) -> bytes | None:
         """Return the key of a stream, None if the key store has none; never makes one."""
-        if stream in self._known:
-            self._known.move_to_end(stream)
-            return self._known[stream]
-        key = self._known[stream] = self._look_up(stream)
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
-        return key
+        if stream not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[stream] = self._look_up(stream)
+        return self._known[stream]
 
     def _look_up(self, stream: str) -> bytes | None:
         kind, _, name = stream.partition(":")
