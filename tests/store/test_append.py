@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from eventsourcing.persistence import Tracking
 
-from a2a_ledger.codec import Content, Withheld, leaf, stream_tag, tags_of
+from a2a_ledger.codec import Content, Withheld, draft, leaf, stream_tag, tags_of
 from a2a_ledger.errors import ConflictError, MissingKeysError, RollbackError, StoreError, UsageError
-from tests.store.facts import BODY, ORIGIN, PEER, message, new_store, new_stream
+from tests.store.facts import AT, BODY, ORIGIN, PEER, event, message, new_store, new_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +67,16 @@ def test_the_same_draft_again_is_a_retry(store: Store) -> None:
     assert store.append([fact]) == first
     assert store.append([message(stream), fact])[1] == first[0]
     assert store.size() == 4
+
+
+def test_another_fact_with_the_same_salt_is_no_retry(store: Store) -> None:
+    stream = new_stream(store)
+    one, other = (
+        draft(event(name), stream=stream, at=AT, entropy=bytes) for name in ("m-1", "m-2")
+    )  # a broken source of randomness loses no fact
+    assert [at.n for at in store.append([one])] == [0]
+    assert [at.n for at in store.append([other])] == [1]
+    assert [record.data["message_id"] for record in store.read(0, 9)] == ["m-1", "m-2"]
 
 
 def test_a_retry_after_an_unknown_outcome_finds_what_was_committed(tmp_path: Path) -> None:

@@ -117,6 +117,18 @@ def test_gives_up_on_a_lock_after_the_time_out(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_says_so_when_a_database_is_locked_as_a_whole(tmp_path: Path, *, read_only: bool) -> None:
+    new_store(tmp_path).close()
+    holder = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute("CREATE TABLE theirs (x)")
+    with pytest.raises(BusyError, match="locked"):
+        open_store(tmp_path, busy_timeout=0.05, read_only=read_only)
+    holder.close()
+
+
 def test_waits_for_a_lock_that_is_given_up(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     stream = new_stream(store)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.store.head import Appended, Item
 
+_MANY = 8  # callers from which on it pays to wait for them
+_PAUSE = 0.0001  # seconds: about what a caller needs to make its next draft
 _MAX_EVENTS = 512  # events of one transaction, unless a single call has more
 
 
@@ -162,11 +164,15 @@ class GroupCommit:
                 return
 
     def _gather(self) -> None:
-        """Let those who were just answered come back: a fuller group for the same disk write."""
+        """Let those who were just answered come back: a fuller group for the same disk write.
+
+        It ends when as many wait as were seen last time, or when nobody came during one pause.
+        """
+        pause = _PAUSE if self._crowd >= _MANY else 0
         seen = -1
         while seen != len(self._queue) < self._crowd:
             seen = len(self._queue)
-            time.sleep(0)
+            time.sleep(pause)
 
     def _take(self) -> list[Call]:
         group: list[Call] = []

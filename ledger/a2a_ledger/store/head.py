@@ -96,7 +96,7 @@ class Head:
         self._size = 0
         self._tail: list[bytes] = []
         self._tips: dict[str, _Tip] = {}
-        self._attempts: dict[bytes, tuple[int, bytes]] = {}  # by salt: version and c last tried
+        self._attempts: dict[bytes, _Tip] = {}  # by salt: version and prev last tried
 
     def begin(self, connection: sqlite3.Connection) -> Placement:
         """Catch up with what other processes wrote and return an empty placement.
@@ -170,14 +170,13 @@ class Head:
 
     def _place_draft(self, connection: sqlite3.Connection, draft: Draft, keys: StreamKeys, to: Placement) -> Appended:
         stream, salt = draft.stream, draft.salt
-        if salt in self._attempts and (found := self._committed(connection, draft)) is not None:
+        if salt in self._attempts and (found := self._committed(connection, draft, keys)) is not None:
             return found
         before, prev = to.tips.get(stream) or self._tips.get(stream) or self._read_tip(connection, stream)
         ver = before + 1
         key = keys.stream_key(stream)
-        stated = None if ver or stream.startswith("task:") else stream_commitment(key)
-        raw, c = seal(draft, log=self.origin, ver=ver, prev=prev, stream_commitment=stated)
-        self._attempts[salt] = (ver, c)
+        raw, c = self._seal(draft, ver, prev, key)
+        self._attempts[salt] = (ver, prev)
         if len(self._attempts) > _REMEMBERED:
             del self._attempts[next(iter(self._attempts))]
         blobs = list(draft.blobs.values())
@@ -211,9 +210,14 @@ class Head:
             to.tail = []
         return n, c_hex
 
-    def _committed(self, connection: sqlite3.Connection, draft: Draft) -> Appended | None:
-        """Return where an earlier attempt of this very draft was committed, if it was."""
-        ver, c = self._attempts[draft.salt]
+    def _seal(self, draft: Draft, ver: int, prev: str | None, key: bytes) -> tuple[bytes, bytes]:
+        stated = None if ver or draft.stream.startswith("task:") else stream_commitment(key)
+        return seal(draft, log=self.origin, ver=ver, prev=prev, stream_commitment=stated)
+
+    def _committed(self, connection: sqlite3.Connection, draft: Draft, keys: StreamKeys) -> Appended | None:
+        """Return where an earlier attempt of this very draft was committed, if it was: same place, same c."""
+        ver, prev = self._attempts[draft.salt]
+        _, c = self._seal(draft, ver, prev, keys.stream_key(draft.stream))
         row: tuple[int] | None = connection.execute(
             "SELECT rowid - 1 FROM ledger_events WHERE originator_id = ? AND originator_version = ? AND c = ?",
             (draft.stream, ver, c),
