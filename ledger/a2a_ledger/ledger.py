@@ -7,6 +7,7 @@ randomness come in once, here.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import socket
@@ -100,7 +101,8 @@ class ContractLedger:
         self.probe: Callable[[str], Awaitable[str]] | None = None
         self._heads = HeadSigner(store, self.signers["log"], mark) if mark and "log" in self.signers else None
         self._followers: FollowerThread | None = None
-        self._closed = threading.Lock()
+        self._closing = threading.Lock()
+        self._closed = False
 
     # ---- opening and closing --------------------------------------------------------------------------------
 
@@ -161,6 +163,7 @@ class ContractLedger:
             store.close()
             raise
         ledger._start(follow=follow and not store.read_only)
+        atexit.register(ledger.close)  # two lines in a program are enough: nobody has to remember to close
         return ledger
 
     @classmethod
@@ -207,11 +210,14 @@ class ContractLedger:
             _log.warning("%s", remark)
 
     def close(self) -> None:
-        """Let the followers catch up, sign what is left, and close the store."""
-        with self._closed:
+        """Let the followers catch up, sign what is left, and close the store; a second call does nothing."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            atexit.unregister(self.close)
             if self._followers is not None:
                 self._followers.stop()
-                self._followers = None
             if self._heads is not None:
                 self._heads.stop()
             self.store.close()

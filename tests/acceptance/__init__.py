@@ -1,0 +1,1 @@
+"""The first ten minutes of each user, as commands."""
