@@ -1,0 +1,89 @@
+"""Where a run of the benchmark works and how much it does."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from a2a_ledger.ledger import ContractLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much each row does.
+
+    Attributes:
+        warm: inserts before the first measurement, ours and the floor's.
+        rounds: of each comparison.
+        singles: single appends a round.
+        each: appends of each of the 32 callers a round.
+        slow_each: the same where commits are slowed.
+        batches: transactions of 100 a round.
+        history: events of the ledger that is audited and read.
+        repeats: of each reading.
+        calls: round trips a round against the agent.
+        slow_calls: round trips against the agent that takes 50 ms.
+        writes: appends of each writing process.
+        leaves: of the long log.
+        starts: processes started to measure one.
+    """
+
+    warm: int = 1500
+    rounds: int = 9
+    singles: int = 200
+    each: int = 50
+    slow_each: int = 10
+    batches: int = 20
+    history: int = 10_000
+    repeats: int = 5
+    calls: int = 200
+    slow_calls: int = 60
+    writes: int = 1000
+    leaves: int = 1_000_000
+    starts: int = 9
+
+
+QUICK = Scale(
+    warm=20,
+    rounds=2,
+    singles=10,
+    each=2,
+    slow_each=2,
+    batches=2,
+    history=400,
+    repeats=1,
+    calls=4,
+    slow_calls=2,
+    writes=10,
+    leaves=2000,
+    starts=1,
+)
+"""A look at every row in a few seconds: the shape is right, the numbers say little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A scratch directory and the scale of this run."""
+
+    folder: Path
+    scale: Scale
+    progress: Callable[[int, int], None]
+
+    @contextmanager
+    def ledger(self, name: str, *, follow: bool = False) -> Generator[ContractLedger]:
+        """Open a fresh ledger as a user would; both copies of its mark lie in the scratch directory.
+
+        Without `follow` no read model runs beside the measurement; heads are signed as always.
+        """
+        mark_dir = str(self.folder / f"{name}-mark")
+        with ContractLedger.open(self.folder / name, origin="bench/ledger", follow=follow, mark_dir=mark_dir) as ledger:
+            yield ledger
+
+    def path(self, name: str) -> Path:
+        """Return the directory of a ledger of this run."""
+        return self.folder / name
