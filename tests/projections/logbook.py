@@ -38,10 +38,21 @@ ENDPOINT = "https://vendor.example/a2a"
 FORM = "a2a-contract/1-draft"
 INTERFACE: Interface = {"binding": "JSONRPC", "tenant": "", "url": ENDPOINT, "version": "1.0"}
 OAUTH = "sha256:" + "9c" * 32
-MTLS = "sha256:" + "e0" * 32
+MTLS = "sha256:e07b" + "e0" * 30
 CONTRACT = (
     b'{"extendedCard":false,"extensions":[],"form":"a2a-contract/1-draft","interfaces":[],'
     b'"schemes":{"oauth":{"flows":{},"kind":"oauth2","metadataUrl":""}},"security":[{"oauth":[]}],"skills":{}}'
+)
+CARD = (
+    b'{"protocolVersion":"1.0","name":"Vendor","supportedInterfaces":[{"url":"https://vendor.example/a2a",'
+    b'"protocolBinding":"JSONRPC","protocolVersion":"1.0"}],"securitySchemes":{"oauth":{"oauth2SecurityScheme":'
+    b'{"flows":{"clientCredentials":{"tokenUrl":"https://vendor.example/token","scopes":{}}}}}},'
+    b'"securityRequirements":[{"schemes":{"oauth":{"list":[]}}}],"capabilities":{},"skills":[]}'
+)
+DEMAND = (
+    b'{"jsonrpc":"2.0","id":"2","result":{"id":"T1","contextId":"C1","status":{"state":"TASK_STATE_INPUT_REQUIRED",'
+    b'"message":{"role":"ROLE_AGENT","messageId":"a1","parts":[{"text":"A client certificate (mutual TLS) is required '
+    b'to \\u001b[31mcontinue"}]}}}}'
 )
 
 
@@ -54,8 +65,8 @@ def entropy() -> Callable[[int], bytes]:
 class Logbook:
     """Appends events one second apart and remembers where they lie."""
 
-    def __init__(self, place: Path | None) -> None:
-        self.store: Store = open_store(place, origin="test/log/0badcafe", create=True, entropy=entropy())
+    def __init__(self, place: Path | None = None, *, store: Store | None = None) -> None:
+        self.store: Store = store or open_store(place, origin="test/log/0badcafe", create=True, entropy=entropy())
         self._entropy = entropy()
         self.now = START
 
@@ -106,7 +117,32 @@ class Logbook:
 
     def decide(self, task: str, *, card: Ref | None = None) -> Appended:
         """Record a decision to proceed."""
-        inputs: JsonObject = {"now": "2026-09-14T09:00:01.900000Z", "card": {"fetched_at": "2026-09-14T09:00:01Z"}}
+        inputs: JsonObject = {
+            "now": "2026-09-14T09:00:01.900000Z",
+            "transport": "network",
+            "manifest": None,
+            "card": {
+                "kind": "well-known",
+                "caller": "anonymous",
+                "fetched_at": "2026-09-14T09:00:01.000000Z",
+                "age_header": None,
+                "max_age": None,
+                "no_cache": False,
+                "etag": '"a"',
+                "last_modified": None,
+                "version": "1.0",
+                "contract": OAUTH,
+            },
+            "validator": {"present": True, "last": "never", "lied": False},
+            "task": {"state": "intended"},
+            "siblings": [],
+            "client_versions": ["1.0"],
+            "hints": [],
+            "contracts_seen": [],
+            "limits": {"contract": 60, "capability": 300, "cache": 86400, "sibling": 30, "flap": 600},
+            "profile": {"sibling": "proceed", "skew": "proceed", "failed": "proceed"},
+            "refetch": None,
+        }
         event = FreshnessDecided(
             peer=PEER,
             decision="proceed",
@@ -160,6 +196,7 @@ class Logbook:
             message_id=message_id if method.startswith("Send") else None,
             task_id=None if method.startswith("Send") else "T1",
             trace="0af7651916cd43dd8448eb211c80319c",
+            credential=[{"k": "0123456789abcdef", "mac": "b41f" + "00" * 30, "scheme": "oauth"}],
         )
         return self.add(event, f"task:{task}")
 
@@ -249,10 +286,31 @@ class Logbook:
         event = FindingAcknowledged(violation=violation.ref, who="ada", why="agreed by mail")
         return self.add(event, violation.stream)
 
-    def sent(self) -> tuple[str, Appended, Appended]:
+    def stuck(self) -> str:
+        """Tell the story of a peer that went over to client certificates in mid-task."""
+        task, _, request = self.sent(body=CARD)
+        self.answer(task, "working", answers=request)
+        self.bind(task, request)
+        poll = self.request(task, "GetTask")
+        self.answer(task, "input-required", answers=poll, method="GetTask", body=DEMAND)
+        cancel = self.request(task, "CancelTask")
+        self.answer(
+            task,
+            None,
+            answers=cancel,
+            method="CancelTask",
+            leg="error",
+            task_id=None,
+            status=None,
+            error_kind="tls",
+            tls_alert="certificate_required",
+        )
+        return task
+
+    def sent(self, *, body: bytes | None = None) -> tuple[str, Appended, Appended]:
         """Fetch, decide, capture and send: return the task, its fetch and its request."""
         task = self.task()
-        fetch = self.fetch()
+        fetch = self.fetch(body=body)
         self.decide(task, card=fetch.ref)
         self.capture(task, fetch)
         return task, fetch, self.request(task)

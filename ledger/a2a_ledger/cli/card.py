@@ -10,6 +10,7 @@ import getpass
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -44,7 +45,7 @@ def card() -> None:
 @card.command(
     "show",
     cls=Verb,
-    example=_SHOW_EXAMPLE,
+    example="a2a-ledger card show agent-card.json",
 )
 @click.argument("source", metavar="FILE|URL")
 @_diagnostic
@@ -69,7 +70,10 @@ def show(context: click.Context, session: Session, *, source: str, diagnostic: b
 @pass_session
 @click.pass_context
 def diff(context: click.Context, session: Session, *, old: str, new: str, diagnostic: bool) -> None:
-    """Compare two cards, each a file or a URL. Exit 0: same contract, 1: changed, 3: undecidable."""
+    """Compare two cards, each a file or a URL.
+
+    Exit 0: the same contract, 1: it changed, 3: undecidable.
+    """
     from a2a_ledger.contract import diff as compare  # noqa: PLC0415 - a heavy import belongs to the verb
 
     found = compare(load(session, old, diagnostic=diagnostic), load(session, new, diagnostic=diagnostic))
@@ -86,9 +90,10 @@ def diff(context: click.Context, session: Session, *, old: str, new: str, diagno
 @click.option("--who", help="Who accepts; default: the name of the user who runs this.")
 @pass_session
 def accept(session: Session, *, peer: str, contract_hash: str, who: str | None) -> None:
-    """Accept a changed contract of PEER by its HASH (`sha256:…`, or a unique beginning of it).
+    """Accept a changed contract by its hash.
 
-    Only a contract that the ledger has seen the peer serve can be accepted; nothing is fetched.
+    HASH is `sha256:…` or a unique beginning of it. Only a contract that the ledger has
+    seen the peer serve can be accepted; nothing is fetched.
     """
     from a2a_ledger.cli.accept import accept_contract  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - same
@@ -126,7 +131,7 @@ def load(session: Session, source: str, *, diagnostic: bool) -> Card:
     from a2a_ledger.card import agent_card_url, read_card  # noqa: PLC0415 - a heavy import belongs to the verb
 
     if source.startswith(_SCHEMES):
-        url = agent_card_url(source)
+        url = source if urlsplit(source).path.strip("/") else agent_card_url(source)
         if _tasks_in_flight(session, url, diagnostic=diagnostic):
             from a2a_ledger.cli.fetch import probe  # noqa: PLC0415 - needs the extra, and only this path does
 

@@ -35,7 +35,10 @@ def checkpoint() -> None:
 @pass_session
 @click.pass_context
 def show(context: click.Context, session: Session) -> None:
-    """Show the newest signed head, and how many events it does not cover yet. Exit 3 if there is none."""
+    """Show the newest signed head, and what it does not cover.
+
+    Exit 3 if there is none.
+    """
     from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - a heavy import belongs to the verb
 
     with session.reading() as ledger:
@@ -73,7 +76,10 @@ def sign(session: Session) -> None:
 @pass_session
 @click.pass_context
 def export(context: click.Context, session: Session) -> None:
-    """Print the newest signed head as a note (C2SP tlog-checkpoint), to be kept elsewhere."""
+    """Print the newest signed head, to be kept elsewhere.
+
+    It is a signed note in the form of C2SP tlog-checkpoint.
+    """
     with session.reading() as ledger:
         newest = ledger.store.latest_checkpoint()
     if newest is None:

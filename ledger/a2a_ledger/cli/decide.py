@@ -49,9 +49,10 @@ _CLIENT_VERSIONS = ("1.0", "0.3")
 def decide(
     context: click.Context, session: Session, *, peer: str | None, file: Path | None, versions: tuple[str, ...]
 ) -> None:
-    """Say whether a task for PEER (its card's URL, host or id) could be sent now, from the ledger alone.
+    """Say whether a task could be sent now, and why.
 
-    Nothing is fetched, sent or recorded. Exit 1 if the send would be aborted.
+    PEER is its card's URL, its host or its id; the answer comes from the ledger alone. Nothing is fetched, sent or
+    recorded. Exit 1 if the send would be aborted.
     """
     if (peer is None) == (file is None):
         raise UsageError(
@@ -62,11 +63,8 @@ def decide(
         tail = ""
     else:
         inputs, assumed, made, row = _from_ledger(session, cast("str", peer), versions)
-        tail = (
-            "; "
-            + (f"{row['in_flight']} tasks in flight" if row["in_flight"] else "no task in flight")
-            + ". No request was made."
-        )
+        flying = {0: "no task", 1: "1 task"}.get(row["in_flight"], f"{row['in_flight']} tasks")
+        tail = f"; {flying} in flight. No request was made."
     if session.as_json:
         from a2a_ledger.freshness import decision_json  # noqa: PLC0415 - a heavy import belongs to the verb
 

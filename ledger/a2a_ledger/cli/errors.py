@@ -39,6 +39,13 @@ def exit_code(error: LedgerError) -> int:
 class SafeGroup(VerbGroup):
     """The root group: the one place where exceptions become lines and exit codes."""
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb; meet a reader that has gone before click does, whose exit code would mean "disproved"."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _leave_closed_pipe()
+
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 - click's own signature
         """Run, print what went wrong, and leave the process."""
         extra["standalone_mode"] = False
@@ -54,9 +61,7 @@ class SafeGroup(VerbGroup):
             _show_traceback()
             _leave(exit_code(e), f"Error: {_one_line(e)}", e.hint)
         except BrokenPipeError:
-            # The reader has gone (`| head`). Point stdout elsewhere, or the interpreter complains at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            _leave(PIPE_CLOSED)
+            _leave_closed_pipe()
         except Exception as e:  # noqa: BLE001 - the last line of defence: a user never sees a traceback
             _show_traceback()
             _leave(
@@ -65,6 +70,12 @@ class SafeGroup(VerbGroup):
                 f"This is a defect of a2a-ledger. Please report it with what the same command says under {DEBUG}=1.",
             )
         sys.exit(outcome if isinstance(outcome, int) else 0)
+
+
+def _leave_closed_pipe() -> NoReturn:
+    """Leave in silence, as after SIGPIPE; with stdout open the interpreter would complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _leave(PIPE_CLOSED)
 
 
 def _show_traceback() -> None:

@@ -30,7 +30,9 @@ _COLOURS = {"VALID": "green", "INVALID": "red", "NOT PROVEN": "yellow"}
 @pass_session
 @click.pass_context
 def replay(context: click.Context, session: Session, *, task_id: str) -> None:
-    """Rebuild one task from its events, decide and judge again, and compare byte for byte with what was signed.
+    """Decide and judge one task again; compare with what was signed.
+
+    The task is rebuilt from its events alone, in log order, and what comes out is compared byte for byte.
 
     Exit 0: the same, 1: it differs.
     """
@@ -42,7 +44,8 @@ def replay(context: click.Context, session: Session, *, task_id: str) -> None:
     if session.as_json:
         print_json(report.to_json())
     else:
-        click.echo(clean(str(report)))
+        for line in str(report).splitlines():
+            click.echo(clean(line))
     context.exit(0 if report.same else DISPROVED)
 
 
@@ -53,11 +56,11 @@ def replay(context: click.Context, session: Session, *, task_id: str) -> None:
 )
 @pass_session
 def export(session: Session, *, task_id: str, out: Path) -> None:
-    """Write one task's evidence as a bundle that others can verify with tools of their own."""
+    """Write one task's evidence as a bundle that others can verify."""
     from a2a_ledger.export import export_task  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
 
-    with session.reading() as ledger:
+    with session.with_keys() as ledger:
         done = export_task(ledger, find_task(ledger.store, task_id)["task"], out)
     if session.as_json:
         print_json(done.to_json())

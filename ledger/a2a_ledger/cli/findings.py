@@ -52,7 +52,10 @@ def violations(  # noqa: PLR0913 - one argument an option
     group: bool,
     follow: bool,
 ) -> None:
-    """List the recorded findings, suspected ones too; exit 1 if one that is listed is not acknowledged."""
+    """List or acknowledge what the verifier found.
+
+    Suspected findings are listed too. Exit 1 if one that is listed is not acknowledged.
+    """
     if context.invoked_subcommand is not None:
         return
     from a2a_ledger_projections import violations as found  # noqa: PLC0415 - a heavy import belongs to the verb
@@ -66,7 +69,7 @@ def violations(  # noqa: PLR0913 - one argument an option
         def wanted(violation: Violation) -> bool:
             return (
                 (not would_reject or violation.would_reject)
-                and violation.record.at >= start_at
+                and (store.record(violation.trigger) if would_reject else violation.record).at >= start_at
                 and (task is None or violation.concerns(task))
                 and not (unacknowledged and violation.acknowledged)
             )

@@ -27,7 +27,7 @@ def keys() -> None:
 @keys.command("list", cls=Verb, example="a2a-ledger --ledger audit keys list")
 @pass_session
 def list_keys(session: Session) -> None:
-    """List every key that the log names, with its role and since when it counts."""
+    """List every key that the log names: role, state, since when."""
     with session.reading() as ledger:
         found = list(_keys(ledger.store))
         here = {path.stem for path in ledger.home.key_files()} if ledger.home else set[str]()
@@ -57,8 +57,9 @@ def list_keys(session: Session) -> None:
 @click.option("--role", type=click.Choice(["log", "statement", "export"]), help="Only the key of this role.")
 @pass_session
 def vkeys(session: Session, *, role: str | None) -> None:
-    """Print the current verifier keys, one a line, for whoever is to trust this log.
+    """Print the current verifier keys, one a line.
 
+    They are for whoever is to trust this log.
     Give them to the reader on a way that a forger does not control: they are what `verify --trust` takes.
     """
     with session.reading() as ledger:

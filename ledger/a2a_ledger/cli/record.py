@@ -24,10 +24,11 @@ _FAULTS_SHOWN = 10
 @pass_session
 @click.pass_context
 def import_file(context: click.Context, session: Session, *, file: Path, again: bool) -> None:
-    """Record exchanges from a file of JSON lines, one exchange a line, then run the verifier.
+    """Import exchanges from a file of JSON lines.
 
-    What is rebuilt from such a file is called reconstructed, never captured. A line that cannot be read
-    is recorded as such and reported; the exit code is then 3.
+    One exchange a line; the verifier then runs over them. What is rebuilt from such a file is
+    called reconstructed, never captured. A line that cannot be read is recorded as such and reported; the
+    exit code is then 3.
     """
     from a2a_ledger.capture.jsonl import import_jsonl  # noqa: PLC0415 - a heavy import belongs to the verb
 

@@ -27,7 +27,7 @@ _FOLLOW_SECONDS = 0.25
 )
 @pass_session
 def init(session: Session, *, origin: str | None) -> None:
-    """Make a ledger: database, keys (0600), high-water mark, settings."""
+    """Make a ledger: database, keys, mark and settings."""
     from a2a_ledger.home import LedgerHome  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.ledger import ContractLedger  # noqa: PLC0415 - same
 
@@ -55,8 +55,9 @@ def init(session: Session, *, origin: str | None) -> None:
 @pass_session
 @click.pass_context
 def demo(context: click.Context, session: Session, *, keep: Path | None) -> None:
-    """Run the three cases on real agents on loopback, with and without the guard; then verify and tamper.
+    """Run three disputes on real agents on loopback.
 
+    Each case runs with and without the guard; then the evidence is exported, verified and tampered with.
     Exit 0 only if every case ended as it must.
     """
     from a2a_ledger.cli.demo import run  # noqa: PLC0415 - needs the extra, and only this verb does
@@ -70,7 +71,7 @@ def demo(context: click.Context, session: Session, *, keep: Path | None) -> None
 @pass_session
 @click.pass_context
 def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], quick: bool) -> None:
-    """Measure this machine: each row beside a floor measured in the same run."""
+    """Measure this machine, each row beside its floor."""
     from a2a_ledger.cli.bench import run  # noqa: PLC0415 - only this verb needs it
 
     context.exit(run(rows, quick=quick, as_json=session.as_json))
@@ -80,7 +81,10 @@ def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], qu
 @click.option("--once", is_flag=True, help="Catch up with the log and stop.")
 @pass_session
 def follow(session: Session, *, once: bool) -> None:
-    """Run the projections and the verifier on a ledger that others write to."""
+    """Run the projections and the verifier on a ledger.
+
+    For a ledger that others write to: it keeps up until it is interrupted, or catches up once.
+    """
     with session.writing(follow=False) as ledger:
         done = ledger.catch_up()
         if session.as_json:

@@ -52,6 +52,15 @@ class Session:
             yield ledger
 
     @contextmanager
+    def with_keys(self) -> Generator[ContractLedger]:
+        """Open the ledger with whatever keys lie there: a head can be signed where the log key is."""
+        from a2a_ledger.ledger import ContractLedger  # noqa: PLC0415 - a heavy import belongs to the verb
+
+        self._must_exist()
+        with ContractLedger.open(self.path, create=False, follow=False) as ledger:
+            yield ledger
+
+    @contextmanager
     def writing(self, *, follow: bool = True) -> Generator[ContractLedger]:
         """Open an existing ledger to write to it; `follow` also runs its read models and verifier.
 

@@ -83,6 +83,7 @@ def tasks(session: Session, *, state: str | None, peer: str | None, findings: bo
                 and (not findings or row["findings"])
             )
             page = _page(wanted, skip, limit)
+        _name_peers(page, ledger.store)
         _say_lag(now.lag, ledger.store)
         if session.as_json:
             for row in page:
@@ -102,9 +103,11 @@ def tasks(session: Session, *, state: str | None, peer: str | None, findings: bo
 @click.option("--follow", is_flag=True, help="Go on with new events until interrupted.")
 @pass_session
 def show(session: Session, *, task_id: str, follow: bool) -> None:
-    """Tell one task's story: WHO left the contract, SINCE when, and NOW: what can still be done.
+    """Tell one task's story.
 
-    TASK is any id: the local one or a unique prefix, the peer's task id, a message, context or trace id.
+    It opens with WHO left the contract and since when, and NOW: what can still be done. STUCK means that the
+    task cannot go on and cannot be cancelled. TASK is any id: the local one or a
+    unique prefix, the peer's task id, a message, context or trace id.
     """
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.timeline import tell  # noqa: PLC0415 - same
@@ -131,7 +134,7 @@ def show(session: Session, *, task_id: str, follow: bool) -> None:
 @click.command("peers", cls=Verb, example="a2a-ledger --ledger audit peers")
 @pass_session
 def peers(session: Session) -> None:
-    """List the peers: how they behave, and how we behave towards them."""
+    """List the peers: how they behave, and how we behave."""
     from a2a_ledger_projections import peers as view  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
 
@@ -170,6 +173,20 @@ def _page(rows: Iterator[TaskRow], skip: int, limit: int) -> list[TaskRow]:
         if len(found) == limit:
             break
     return found
+
+
+def _name_peers(page: list[TaskRow], store: Store) -> None:
+    """Give the tasks that were stopped before their capture the URL of their peer."""
+    from a2a_ledger_projections import peers as view  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
+
+    nameless = [row for row in page if row["peer_url"] is None]
+    if not nameless:
+        return
+    with reading(store, view.VIEW) as now:
+        for row in nameless:
+            peer = now.rows.get(view.PEER + row["peer"])
+            row["peer_url"] = cast("PeerRow", peer)["url"] if peer else None
 
 
 def _say_lag(lag: int, store: Store) -> None:

@@ -1,0 +1,237 @@
+"""Every error is one line and an exit code; a user never meets a traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from a2a_ledger import errors
+from a2a_ledger.cli import cli
+from a2a_ledger.cli.errors import exit_code
+from a2a_ledger.cli.output import clean, clock, host, quoted, short_hash, span
+from tests.cli.conftest import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+    Run = Callable[..., Result]
+
+COMMAND = [sys.executable, "-c", "from a2a_ledger.cli import main; main()"]
+
+
+def one_line(result: Result) -> str:
+    assert "Traceback" not in result.stderr
+    return result.stderr.splitlines()[0]
+
+
+def test_no_ledger_named(run: Run) -> None:
+    result = run("tasks")
+    assert (result.exit_code, one_line(result)) == (
+        2,
+        "Error: no ledger named: expected --ledger DIR before the verb, or A2A_LEDGER in the environment",
+    )
+
+
+def test_no_ledger_there(run: Run, home: Path) -> None:
+    for verb in (["tasks"], ["follow", "--once"], ["export", "T1", "-o", "x.zip"]):
+        result = run("--ledger", "nowhere", *verb)
+        assert (result.exit_code, one_line(result)) == (2, "Error: nowhere: expected a ledger, found no ledger.db")
+        assert "a2a-ledger --ledger nowhere init" in result.stderr
+    assert not (home / "nowhere").exists()
+
+
+def test_a_database_url_is_refused_with_what_is_expected(run: Run) -> None:
+    result = run("--ledger", "postgresql://u@h/db", "tasks")
+    assert (result.exit_code, "expected --ledger DIR, found a PostgreSQL URL" in one_line(result)) == (2, True)
+
+
+def test_making_a_ledger_where_one_is_or_cannot_be(run: Run, ledger: Path, home: Path) -> None:
+    assert run("--ledger", ledger, "init").exit_code == 2
+    (home / "file").write_text("x")
+    assert run("--ledger", "file", "init").exit_code == 2
+    assert run("--ledger", "file/below", "init").exit_code == 2
+    (home / "full").mkdir()
+    (home / "full" / "letter.txt").write_text("x")
+    assert run("--ledger", "full", "init").exit_code == 2
+    assert (home / "full" / "letter.txt").read_text() == "x"
+
+
+def test_missing_key_store_and_a_key_that_others_can_read(run: Run, ledger: Path, home: Path) -> None:
+    shutil.copytree(ledger, home / "copy")
+    (home / "copy" / "keys.db").unlink()
+    result = run("--ledger", "copy", "follow", "--once")
+    assert (result.exit_code, "keys.db" in one_line(result)) == (3, True)
+    (ledger / "keys" / "log.pem").chmod(0o644)
+    result = run("--ledger", ledger, "checkpoint", "sign")
+    assert (result.exit_code, "0644" in one_line(result)) == (2, True)
+
+
+def test_a_database_behind_its_mark_refuses_to_be_written(run: Run, home: Path) -> None:
+    run("--ledger", "audit", "init")
+    shutil.copy(home / "audit" / "ledger.db", home / "old.db")
+    with opened(home / "audit") as (service, log):
+        log.sent()
+        service.sign_checkpoint()
+    for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
+        (home / "audit" / name).unlink(missing_ok=True)
+    shutil.copy(home / "old.db", home / "audit" / "ledger.db")
+    result = run("--ledger", "audit", "follow", "--once")
+    assert result.exit_code == 3, result.stderr
+    assert "older" in one_line(result) or "behind" in one_line(result)
+    assert run("--ledger", "audit", "tasks").exit_code == 0
+    assert run("--ledger", "audit", "audit").exit_code == 1
+
+
+def test_a_file_that_is_no_ledger(run: Run, home: Path) -> None:
+    (home / "audit").mkdir()
+    (home / "audit" / "ledger.db").write_bytes(b"not a database at all" * 100)
+    (home / "audit" / "keys.db").write_bytes(b"")
+    result = run("--ledger", "audit", "tasks")
+    assert result.exit_code in {2, 3}
+    assert one_line(result).startswith("Error: ")
+
+
+def test_the_exit_code_of_each_error() -> None:
+    assert {
+        error.__name__: exit_code(error("x"))
+        for error in (
+            errors.UsageError,
+            errors.FormatError,
+            errors.CardError,
+            errors.StoreError,
+            errors.BusyError,
+            errors.ReadOnlyError,
+            errors.MissingKeysError,
+            errors.RollbackError,
+            errors.SignatureError,
+            errors.InclusionError,
+            errors.ConsistencyError,
+            errors.PolicyError,
+        )
+    } == {
+        "UsageError": 2,
+        "FormatError": 2,
+        "CardError": 3,
+        "StoreError": 2,
+        "BusyError": 3,
+        "ReadOnlyError": 2,
+        "MissingKeysError": 3,
+        "RollbackError": 3,
+        "SignatureError": 1,
+        "InclusionError": 1,
+        "ConsistencyError": 1,
+        "PolicyError": 3,
+    }
+
+
+def test_clicks_own_errors_are_usage(run: Run) -> None:
+    for words in (["nonsense"], ["tasks", "--limit", "0"], ["show"], ["--format", "xml", "tasks"]):
+        assert run(*words).exit_code == 2
+
+
+def test_an_unexpected_error_is_one_line_and_a_traceback_only_on_request(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("of all things\nover two lines")
+
+    monkeypatch.setitem(cli.commands, "broken", click.Command("broken", callback=broken))
+    result = run("broken")
+    assert (result.exit_code, one_line(result)) == (
+        2,
+        "Error: unexpected ZeroDivisionError: of all things over two lines",
+    )
+    assert "A2A_LEDGER_DEBUG=1" in result.stderr
+    monkeypatch.setenv("A2A_LEDGER_DEBUG", "1")
+    assert "Traceback" in run("broken").stderr
+
+
+def test_an_interrupt_ends_with_130(ledger: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--ledger", str(ledger), "follow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Caught up to #")
+        time.sleep(0.05)  # the line is out before the loop begins to wait
+        process.send_signal(signal.SIGINT)
+        _, problem = process.communicate(timeout=20)
+    assert (process.returncode, problem.strip()) == (130, "Interrupted.")
+
+
+def test_a_reader_that_goes_away_is_met_in_silence(ledger: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "--ledger", str(ledger), "show", "T1"],
+        check=False,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_the_door_in_the_root_is_the_same_command() -> None:
+    from pathlib import Path as File  # noqa: PLC0415 - only here at run time
+
+    door = File(__file__).parents[2] / "cli.py"
+    done = subprocess.run([sys.executable, str(door), "--version"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "a2a-ledger,")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = {"eventsourcing", "cryptography", "httpx", "a2a", "rich", "sqlite3", "msgpack", "asyncio"}
+    probe = (
+        "import sys, io, contextlib\nfrom a2a_ledger.cli import cli\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    try: cli.main(['--help'])\n"
+        "    except SystemExit: pass\n"
+        f"print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], check=False, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[2J", "\\u001b[2J"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\nb", "a\\u000ab"),
+        ("é漢", "é漢"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\udc80", "\\udc80"),
+    ],
+)
+def test_text_of_the_wire_is_made_safe(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+def test_small_spellings() -> None:
+    assert [span(s) for s in (7, 60, 15_127, 200_000)] == ["7 s", "1 min", "4 h 12 min", "2 d 7 h"]
+    assert short_hash("sha256:" + "ab" * 32) == "sha256:abababab…"
+    assert (short_hash(None), host(None), clock(None)) == ("-", "-", "-")
+    assert host("https://vendor.example:8443/card") == "vendor.example:8443"
+    assert (clock("2026-09-14T09:00:01.002003Z"), clock("2026-09-14T09:00:01.002003Z", millis=True)) == (
+        "09:00:01",
+        "09:00:01.002Z",
+    )
+    assert clock("yesterday\x07") == "yesterday\\u0007"
+    assert quoted("a  b\x00", 3) == '"a b…"'

@@ -1,0 +1,170 @@
+"""replay, export, verify, audit, checkpoint, keys, import: verdicts and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import objects, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+    Run = Callable[..., Result]
+
+
+def test_replay_is_the_same_and_says_so(run: Run, ledger: Path) -> None:
+    result = run("--ledger", ledger, "replay", "T1")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1].startswith("same: 11 events, 1 decision, 2 violations, equal byte for byte")
+    (told,) = objects(run("--ledger", ledger, "--format", "json", "replay", "T1"))
+    assert (told["verdict"], told["first_difference"], told["events"]) == ("same", None, 11)
+
+
+def test_a_bundle_out_of_the_ledger_is_judged_by_what_the_reader_trusts(run: Run, ledger: Path, home: Path) -> None:
+    made = run("--ledger", ledger, "export", "T1", "-o", "case.zip")
+    assert made.exit_code == 0
+    assert made.stdout.startswith("case.zip ")
+    blind = run("verify", "case.zip")
+    assert (blind.exit_code, blind.stdout.splitlines()[0]) == (
+        3,
+        "self-consistent only. No key that you trust was given; keys inside a bundle prove nothing about who made it.",
+    )
+    vkey = run("--ledger", ledger, "keys", "vkeys", "--role", "log").stdout.strip()
+    trusting = run("--format", "json", "verify", "case.zip", "--trust", vkey)
+    (told,) = objects(trusting)
+    assert (trusting.exit_code, told["verdict"], told["sides"]) == (0, "verified", "unilateral")
+    assert {"claim": "I", "status": "VALID"}.items() <= told["claims"][0].items()
+    (home / "policy.txt").write_text(f"log {vkey}\nquorum none\n")
+    by_policy = run("verify", "case.zip", "--policy", "policy.txt")
+    assert (by_policy.exit_code, by_policy.stdout.startswith("verified. UNILATERAL: ")) == (0, True)
+    data = bytearray((home / "case.zip").read_bytes())
+    data[20_000] ^= 1
+    (home / "case.zip").write_bytes(data)
+    assert run("verify", "case.zip", "--trust", vkey).exit_code == 1
+
+
+def test_verify_reads_only_its_arguments(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_LEDGER", str(home / "there-is-no-such-ledger"))
+    (home / "note.txt").write_text("no bundle")
+    assert run("verify", "note.txt").exit_code == 1
+    assert run("verify", "nowhere.zip").exit_code == 2
+    (home / "bad.txt").write_text("nonsense\n")
+    assert run("verify", "note.txt", "--policy", "bad.txt").exit_code == 2
+
+
+def test_audit_is_clean_and_says_how_much_is_not_covered(run: Run, ledger: Path) -> None:
+    with closing(sqlite3.connect(ledger / "ledger.db")) as db, db:
+        db.execute("DELETE FROM ledger_checkpoints WHERE size > 10")
+    (told,) = objects(run("--ledger", ledger, "--format", "json", "audit"))
+    assert {"events", "leaves", "checkpoint", "anchored_size", "faults"} == told.keys()
+    assert (told["events"], told["leaves"], told["anchored_size"]) == (25, 25, 0)
+
+
+def test_audit_finds_a_changed_row_of_a_view(run: Run, ledger: Path) -> None:
+    assert run("--ledger", ledger, "audit").exit_code == 0
+    with closing(sqlite3.connect(ledger / "ledger.db")) as db, db:
+        db.execute("UPDATE ledger_view_task_contracts_1 SET row = replace(row, 'input-required', 'completed')")
+    result = run("--ledger", ledger, "audit")
+    assert result.exit_code == 1
+    assert "1 faults" in result.stdout
+    assert "task_contracts, row " in result.stdout
+    (told,) = objects(run("--ledger", ledger, "--format", "json", "audit"))
+    assert [fault["kind"] for fault in told["faults"]] == ["view"]
+
+
+@pytest.mark.parametrize("column", ["key", "first", "row"])
+@pytest.mark.parametrize("table", ["ledger_view_task_contracts_1", "ledger_view_peers_1"])
+def test_audit_finds_a_flipped_byte_in_any_column_of_a_view(run: Run, ledger: Path, table: str, column: str) -> None:
+    changed = "first + 1" if column == "first" else f"substr({column}, 2) || 'x'"
+    with closing(sqlite3.connect(ledger / "ledger.db")) as db, db:
+        db.execute(f"UPDATE {table} SET {column} = {changed} WHERE key = (SELECT min(key) FROM {table})")  # noqa: S608 - our own names
+    assert run("--ledger", ledger, "audit").exit_code == 1
+
+
+def test_a_head_kept_elsewhere_is_held_against_the_log(run: Run, ledger: Path, home: Path) -> None:
+    note = run("--ledger", ledger, "checkpoint", "export")
+    assert note.exit_code == 0
+    (home / "head.txt").write_text(note.stdout)
+    assert run("--ledger", ledger, "audit", "--earlier", "head.txt").exit_code == 0
+    other = note.stdout.replace(note.stdout.splitlines()[2], "A" * 43 + "=", 1)
+    (home / "other.txt").write_text(other)
+    result = run("--ledger", ledger, "audit", "--earlier", "other.txt")
+    assert (result.exit_code, "are not those that other.txt was signed over" in result.stdout) == (1, True)
+    with opened(home / "elsewhere"):
+        pass
+    assert run("--ledger", "elsewhere", "audit", "--earlier", "head.txt").exit_code == 2
+
+
+def test_a_head_is_signed_shown_and_exported(run: Run, ledger: Path) -> None:
+    (signed,) = objects(run("--ledger", ledger, "--format", "json", "checkpoint", "sign"))
+    (shown,) = objects(run("--ledger", ledger, "--format", "json", "checkpoint", "show"))
+    assert (signed["checkpoint"], shown["events"]) == (shown["checkpoint"], 25)
+    exported = run("--ledger", ledger, "checkpoint", "export").stdout.splitlines()
+    assert exported[:2] == [shown["origin"], "25"]
+    help_text = run("checkpoint", "--help").stdout
+    assert "Keep heads where he cannot reach" in help_text
+
+
+def test_keys_are_listed_without_any_private_part(run: Run, ledger: Path) -> None:
+    listed = objects(run("--ledger", ledger, "--format", "json", "keys", "list"))
+    assert [(key["role"], key["state"], key["private_key_here"]) for key in listed] == [
+        ("log", "current", True),
+        ("statement", "current", True),
+        ("export", "current", True),
+    ]
+    assert "PRIVATE" not in run("--ledger", ledger, "keys", "vkeys").stdout
+    assert len(run("--ledger", ledger, "keys", "vkeys").stdout.split()) == 3
+
+
+EXCHANGE = {
+    "at": "2026-09-14T09:00:01Z",
+    "request": {
+        "method": "POST",
+        "url": "https://vendor.example/a2a",
+        "headers": [["content-type", "application/json"], ["a2a-version", "1.0"]],
+        "body": json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": "1",
+                "method": "SendMessage",
+                "params": {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}},
+            }
+        ),
+    },
+    "response": {
+        "status": 200,
+        "headers": [["content-type", "application/json"]],
+        "body": json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": "1",
+                "result": {"task": {"id": "T1", "contextId": "C1", "status": {"state": "TASK_STATE_COMPLETED"}}},
+            }
+        ),
+    },
+    "error": None,
+}
+
+
+def test_importing_recorded_exchanges(run: Run, home: Path) -> None:
+    run("--ledger", "audit", "init")
+    (home / "file.jsonl").write_text(json.dumps(EXCHANGE) + "\n")
+    done = run("--ledger", "audit", "import", "file.jsonl")
+    assert done.exit_code == 0, done.stderr
+    (task,) = objects(run("--ledger", "audit", "--format", "json", "tasks"))
+    assert (task["peer_task"], task["state"], task["sent_at"]) == ("T1", "completed", "2026-09-14T09:00:01Z")
+    again = run("--ledger", "audit", "import", "file.jsonl")
+    assert (again.exit_code, again.stdout) == (2, "")
+    (home / "broken.jsonl").write_text(json.dumps({**EXCHANGE, "at": "2026-09-14T09:00:02Z"}) + "\nnot json\n")
+    broken = run("--ledger", "audit", "import", "broken.jsonl")
+    assert (broken.exit_code, "line 2: " in broken.stderr) == (3, True)
+    assert run("--ledger", "audit", "import", "nowhere.jsonl").exit_code == 2
+    assert run("--ledger", "audit", "audit").exit_code == 0

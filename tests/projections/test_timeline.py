@@ -1,0 +1,170 @@
+"""One task's story: what is in it, who left the contract, since when, and what can be done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from a2a_ledger.store import Appended
+from a2a_ledger_projections.lookup import find_task
+from a2a_ledger_projections.timeline import Story, tell
+
+from .logbook import CARD, CONTRACT, ENDPOINT, OAUTH, PEER, START
+
+if TYPE_CHECKING:
+    from .logbook import Logbook
+
+
+def story_of(log: Logbook, task: str) -> Story:
+    return tell(log.store, find_task(log.store, task), START + timedelta(hours=4, minutes=12, seconds=7))
+
+
+def kinds(story: Story) -> list[str]:
+    return [line.kind for line in story.lines]
+
+
+def test_the_stuck_case_tells_who_since_when_and_that_nothing_can_be_done(log: Logbook) -> None:
+    task = log.stuck()
+    events = {record.n: record for record in log.store.read(0, 20)}
+    demanded, refused = events[7], events[9]  # the answer in words, and the alert that ended the cancel
+    assert (demanded.data["state"], refused.data["tls_alert"]) == ("input-required", "certificate_required")
+    log.finding("auth-demand", _at(log, 7), task=task, certainty="suspected", subject="text")
+    log.finding("auth-demand", _at(log, 9), task=task, subject="alert")
+    story = story_of(log, task)
+    assert story.stuck
+    assert (story.row["state"], story.lasting) == ("input-required", 4 * 3600 + 12 * 60.0)
+    assert story.who == (
+        "the peer, #9 at 09:00:09Z, certain: TLS alert certificate_required, no HTTP answer; "
+        "the frozen contract offers oauth. First sign #7 (auth-demand, suspected)"
+    )
+    assert story.now.startswith("ask the peer to accept oauth or to cancel. A card fetch now is a probe")
+    assert kinds(story) == [
+        "card", "decided", "frozen", "->", "<-", "bound", "->", "<-", "->", "<-", "violation", "violation",
+    ]  # fmt: skip
+    words = [line.words for line in story.lines]
+    assert words[0] == '200 ETag "a", contract sha256:9c9c9c9c… (oauth)  [discovery]'
+    assert words[1] == "proceed fresh: card 0.9 s old; at stake: authorization"
+    assert words[2] == f"sha256:9c9c9c9c…  JSONRPC 1.0 {ENDPOINT}  offers oauth"
+    assert words[3] == "SendMessage m1  oauth credential #b41f"
+    assert words[4] == "T1 working  pin unacknowledged"
+    assert words[7].startswith('T1 input-required "A client certificate (mutual TLS) is required to \x1b[31mcontinue"')
+    assert words[9] == "TLS alert certificate_required, no HTTP answer"
+    assert words[11] == "auth-demand, about: peer, certain, shown by #9"
+
+
+def _at(log: Logbook, n: int) -> Appended:
+    """Return the place of an event as `append` returned it."""
+    record = log.store.record(n)
+    return Appended(record.n, record.stream, record.ver, record.c)
+
+
+def test_a_demand_without_a_failed_cancel_is_not_stuck(log: Logbook) -> None:
+    task, _, request = log.sent()
+    demand = log.answer(task, "auth-required", answers=request)
+    log.finding("auth-demand", demand, task=task)
+    story = story_of(log, task)
+    assert not story.stuck
+    assert "a cancel has not failed yet" in story.now
+
+
+def test_a_cancel_that_took_ends_the_being_stuck(log: Logbook) -> None:
+    task, _, request = log.sent()
+    demand = log.answer(task, "auth-required", answers=request)
+    log.finding("auth-demand", demand, task=task)
+    first = log.request(task, "CancelTask")
+    log.answer(task, None, answers=first, method="CancelTask", task_id=None, status=401)
+    assert story_of(log, task).stuck
+    second = log.request(task, "CancelTask")
+    log.answer(task, "canceled", answers=second, method="CancelTask")
+    story = story_of(log, task)
+    assert (story.stuck, story.row["state"]) == (False, "canceled")
+    assert story.now.startswith("the task has ended")
+
+
+def test_what_can_be_done_in_each_other_state(log: Logbook) -> None:
+    intended = log.task()
+    log.decide(intended)
+    aborted = log.task()
+    log.decide(aborted)
+    log.abort(aborted)
+    adopted = log.task()
+    log.adopt(adopted)
+    sent, _, _ = log.sent()
+    refused, _, request = log.sent()
+    log.answer(refused, None, answers=request, task_id=None, error_code=-32600)
+    answered, _, request = log.sent()
+    log.answer(answered, None, answers=request, task_id=None)
+    waiting, _, request = log.sent()
+    log.answer(waiting, "input-required", answers=request)
+    working, _, request = log.sent()
+    log.answer(working, "working", answers=request)
+    probe = ". A card fetch now is a probe: use `card show URL --diagnostic`"
+    assert {task: story_of(log, task).now for task in (intended, aborted, adopted, sent, refused, answered)} == {
+        intended: "nothing has left; the send can still be made or dropped",
+        aborted: "nothing was sent; build the client again to take the new contract on, or see `decide`",
+        adopted: "first seen past `submitted`; it can be polled and cancelled" + probe,
+        sent: "sent, and no answer recorded: a resend of the same message id is the same task" + probe,
+        refused: "the peer refused the send, so it has no such task. A new send is a new task",
+        answered: "the task has ended; replay it, or export the evidence",
+    }
+    assert story_of(log, waiting).now == "the peer waits for input: answer it, or cancel" + probe
+    assert story_of(log, working).now == "the task runs; it can be polled and cancelled" + probe
+    assert story_of(log, working).who == "nobody that a rule of this version can name"
+
+
+def test_certain_findings_come_before_claimed_and_suspected_ones(log: Logbook) -> None:
+    task, fetch, request = log.sent()
+    answer = log.answer(task, "working", answers=request)
+    log.finding("auth-demand", request, task=task, certainty="suspected")
+    log.finding("weaker-authorization", fetch, tasks=[task], certainty="claimed", rule_class="authorization")
+    log.finding("refetch-as-input", answer, task=task, about="client", rule_class="own-conduct")
+    who = story_of(log, task).who
+    assert who.startswith(f"the client (this side), #{answer.n} at 09:00:04Z, certain: ")
+    assert who.endswith(f"(refetch-as-input). First sign #{fetch.n} (weaker-authorization, claimed)")
+
+
+def test_card_fetches_of_the_window_are_in_the_story_and_others_are_not(log: Logbook) -> None:
+    before = log.fetch()
+    task, frozen_from, request = log.sent()
+    probe = log.fetch(purpose="diagnostic")
+    log.answer(task, "completed", answers=request)
+    after = log.fetch()
+    shown = {line.record.n for line in story_of(log, task).lines}
+    assert {frozen_from.n, probe.n} <= shown
+    assert not {before.n, after.n} & shown
+    running, _, _ = log.sent()
+    later = log.fetch(purpose="diagnostic")
+    assert later.n in {line.record.n for line in story_of(log, running).lines}
+
+
+def test_an_acknowledgement_is_part_of_the_story(log: Logbook) -> None:
+    task, _, request = log.sent()
+    violation = log.finding("auth-demand", request, task=task)
+    log.acknowledge(violation)
+    story = story_of(log, task)
+    assert kinds(story)[-2:] == ["violation", "acked"]
+    assert story.lines[-1].words == "by ada: agreed by mail"
+    assert [v.acknowledged for v in story.violations] == [True]
+
+
+def test_the_json_of_a_story(log: Logbook) -> None:
+    task, _, request = log.sent(body=CARD)
+    log.answer(task, "completed", answers=request)
+    told = story_of(log, task).to_json()
+    assert {name: told[name] for name in ("task", "peer", "state", "stuck", "violations")} == {
+        "task": task,
+        "peer": PEER,
+        "state": "completed",
+        "stuck": False,
+        "violations": [],
+    }
+    contract, events = told["contract"], told["events"]
+    assert isinstance(contract, dict)
+    assert (contract["hash"], contract["position"], contract["reconstructed"]) == (OAUTH, 2, False)
+    assert isinstance(contract["value"], dict)
+    assert contract["value"]["schemes"] == {"oauth": {"flows": {}, "kind": "oauth2", "metadataUrl": ""}}
+    assert CONTRACT.startswith(b'{"extendedCard"')
+    assert isinstance(events, list)
+    first = events[0]
+    assert isinstance(first, dict)
+    assert (first["position"], first["at"], first["type"]) == (0, "2026-09-14T09:00:00.000000Z", "card.fetched.v1")
