@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +26,7 @@ from a2a_ledger.ledger import SOFTWARE
 from a2a_ledger.report import LETTERS
 from a2a_ledger.selection import story_of
 from a2a_ledger.signed import EXPORT
-from a2a_ledger.statement import leaf_subject, sign_envelope, statement
+from a2a_ledger.statement import Subject, sign_envelope, statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +176,7 @@ class _Maker:
         )
         if self._signer is not None:
             payload = statement(
-                [leaf_subject(self._ledger.origin, n, raw) for n, raw in self._leaves.items()],
+                [Subject(layout.LEAVES, sha256(self._files[layout.LEAVES]).hexdigest())],
                 EXPORT,
                 {
                     "at": timestamp(at),

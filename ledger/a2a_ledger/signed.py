@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from a2a_ledger.bundle import (
     CLAIMS,
     EXPORT_STATEMENT,
+    LEAVES,
     SIGNATURE,
     STATEMENTS,
     TAG_MANIFEST,
@@ -20,10 +21,10 @@ from a2a_ledger.bundle import (
 )
 from a2a_ledger.codec import parse_canonical
 from a2a_ledger.errors import FormatError, LedgerError, SignatureError
-from a2a_ledger.statement import BASE_URI, VIOLATION, leaf_subject, open_envelope, parse_statement
+from a2a_ledger.statement import BASE_URI, VIOLATION, Subject, leaf_subject, open_envelope, parse_statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from a2a_ledger.bundle import Bundle
     from a2a_ledger.checkpoint import Checkpoint
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.proven import Keys, ShownLeaf
     from a2a_ledger.shown import Shown
-    from a2a_ledger.statement import Statement, Subject
+    from a2a_ledger.statement import Statement
 
 EXPORT: Final = BASE_URI + "export/v1"
 """Predicate type of `data/export.dsse.json`."""
@@ -95,9 +96,8 @@ class ExportStatement:
     def _read(self, statement: Statement, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint) -> None:
         if statement.predicate_type != EXPORT:
             raise FormatError(f"expected predicate type {EXPORT}, found {statement.predicate_type[:80]}")
-        subjects = tuple(leaf_subject(checkpoint.origin, n, shown.raw) for n, shown in leaves.items())
-        if statement.subjects != subjects:
-            raise FormatError("its subjects are not the leaves that the bundle shows")
+        if statement.subjects != (shown_subject(leaves.values()),):
+            raise FormatError("its subject is not the leaves that the bundle shows")
         head = {"root": checkpoint.root.hex(), "size": checkpoint.size}
         if statement.predicate.get("checkpoint") != head:
             raise FormatError("it speaks of another checkpoint than the bundle's")
@@ -107,6 +107,11 @@ class ExportStatement:
                     self.ends[stream] = ver
                 case _:
                     raise FormatError("a member of `ends` has a stream and a version")
+
+
+def shown_subject(leaves: Iterable[ShownLeaf]) -> Subject:
+    """Name what an export speaks about: all shown leaves, as the one file that holds them."""
+    return Subject(LEAVES, sha256(b"".join(leaf.raw + b"\n" for leaf in leaves)).hexdigest())
 
 
 def check_statements(bundle: Bundle, shown: Shown, leaves: Mapping[int, ShownLeaf], keys: Keys) -> list[str]:

@@ -276,11 +276,11 @@ def test_an_event_removed_without_a_trace_leaves_a_gap(case: Case) -> None:
 
 
 def test_a_last_event_removed_without_a_trace_contradicts_the_exporter(case: Case) -> None:
-    """Under the exporter's old statement its subjects differ; the end that he signed is not shown."""
+    """Under the exporter's old statement its subject differs; the end that he signed is not shown."""
     n = positions(case, f"task:{case.task}")[-1]
     signer = export_key(case.place, origin_of(case))
     report = judged(forged(case.bundle, lambda files: without_event(files, n), signer), case.log_key)
-    assert "its subjects are not the leaves" in report.claim("I").detail
+    assert "its subject is not the leaves" in report.claim("I").detail
     assert report.verdict == "invalid"
 
 
