@@ -59,13 +59,6 @@ def contract_in(record: Record) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def free_text(record: Record) -> str:
-    """Return the words of the peer in a message: of its status, its message or its error."""
-    if record.data.get("direction") != "in" or "body" not in record.blobs:
-        return ""
-    return leg_of(record).text
-
-
 def _card(record: Record) -> tuple[str, str]:
     data = record.data
     purpose = text(data, "purpose")
@@ -188,8 +181,11 @@ def _answer(record: Record) -> str:
         told.append(f"HTTP {status}")
     if data.get("error_code") is not None:
         told.append(f"error {data['error_code']}")
+    leg = leg_of(record) if "body" in record.blobs else None
+    if leg is not None and leg.kind == "artifact-update":
+        told.append("artifact")
     words = " ".join(part for part in told if part) or (text(data, "leg") or "answer")
-    said = free_text(record)
+    said = leg.text if leg is not None else ""
     words += f' "{said[:_TEXT_SHOWN]}{"…" if len(said) > _TEXT_SHOWN else ""}"' if said else ""
     if data.get("pin_seen"):
         words += "  pin acknowledged" if data.get("pin") else "  pin unacknowledged"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -18,9 +19,10 @@ from a2a_ledger.cli import cli
 from a2a_ledger.cli.errors import exit_code
 from a2a_ledger.cli.output import clean, clock, host, quoted, short_hash, span
 from tests.cli.conftest import opened
+from tests.projections.logbook import PEER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from click.testing import Result
@@ -157,20 +159,49 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_only_on_request(
     assert "Traceback" in run("broken").stderr
 
 
-def test_an_interrupt_ends_with_130(ledger: Path) -> None:
+@contextmanager
+def running(*words: object) -> Generator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [*COMMAND, "--ledger", str(ledger), "follow"],
+        [*COMMAND, *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_an_interrupt_ends_with_130(ledger: Path) -> None:
+    with running("--ledger", ledger, "follow") as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("Caught up to #")
-        time.sleep(0.05)  # the line is out before the loop begins to wait
         process.send_signal(signal.SIGINT)
         _, problem = process.communicate(timeout=20)
     assert (process.returncode, problem.strip()) == (130, "Interrupted.")
+
+
+def test_following_goes_on_with_what_is_new(ledger: Path) -> None:
+    with (
+        running("--ledger", ledger, "--format", "json", "violations", "--follow") as findings,
+        running("--ledger", ledger, "show", "T1", "--follow") as story,
+    ):
+        assert findings.stdout is not None
+        assert story.stdout is not None
+        for _ in range(2):
+            assert json.loads(findings.stdout.readline())["rule"] == "auth-demand"
+        while " violation auth-demand, about: peer, certain" not in story.stdout.readline():
+            pass
+        with opened(ledger) as (service, log):
+            task = service.find_task(PEER, "T1")
+            assert task is not None
+            poll = log.request(task, "GetTask")
+            found = log.finding("task-error-mismatch", poll, task=task, rule_class="error-surface", about="either")
+        assert json.loads(findings.stdout.readline())["position"] == found.n
+        assert f"#{poll.n} " in story.stdout.readline()
+        assert f"#{found.n} " in story.stdout.readline()
 
 
 def test_a_reader_that_goes_away_is_met_in_silence(ledger: Path) -> None:

@@ -74,7 +74,7 @@ def test_audit_finds_a_changed_row_of_a_view(run: Run, ledger: Path) -> None:
         db.execute("UPDATE ledger_view_task_contracts_1 SET row = replace(row, 'input-required', 'completed')")
     result = run("--ledger", ledger, "audit")
     assert result.exit_code == 1
-    assert "1 faults" in result.stdout
+    assert result.stdout.startswith("1 fault: ")
     assert "task_contracts, row " in result.stdout
     (told,) = objects(run("--ledger", ledger, "--format", "json", "audit"))
     assert [fault["kind"] for fault in told["faults"]] == ["view"]

@@ -198,7 +198,7 @@ def _against(store: Store, path: Path, raw: bytes) -> list[Fault]:
 def _print_audit(report: AuditReport, faults: list[Fault]) -> None:
     head = f"signed head over {report.checkpoint[0]}" if report.checkpoint else "no signed head"
     anchored = f"anchored up to {report.anchored_size}" if report.anchored_size else "nothing anchored"
-    found = f"{len(faults)} faults" if faults else "no fault"
+    found = {0: "no fault", 1: "1 fault"}.get(len(faults), f"{len(faults)} faults")
     click.echo(
         f"{styled(found, fg='red' if faults else 'green', bold=True)}: {report.events} events, {report.leaves} leaves, "
         f"{head}, {anchored}."

@@ -53,8 +53,12 @@ def probe(session: Session, url: str) -> bytes:
 
 
 async def _probe(ledger: ContractLedger, url: str) -> bytes:
-    import httpx  # noqa: PLC0415 - comes with the extra `a2a`, and only a probe needs it
-
+    try:
+        import httpx  # noqa: PLC0415 - comes with the extra `a2a`, and only a probe needs it
+    except ImportError as e:
+        raise UsageError(
+            "a probe is recorded by the guard's own parts, which need: pip install 'a2a-ledger[a2a]'"
+        ) from e
     from a2a_ledger.capture.card_record import card_ask_of  # noqa: PLC0415 - same
     from a2a_ledger.capture.cards import Route  # noqa: PLC0415 - same
     from a2a_ledger.capture.desk import Desk  # noqa: PLC0415 - same
