@@ -47,7 +47,8 @@ def test_the_story_says_what_was_promised_decided_sent_received_and_concluded(ca
     assert story[1].text == "proceed fresh; at stake: authorization"
     assert story[-2].text == "error tls certificate_required"
     assert story[-1].text == "auth-demand, about: peer, certain, shown by #6, #15"
-    assert str(story[0]).startswith("#4 2026-09-14T09:00:04.000000Z promised ")
+    assert story[0].at.startswith("2026-09-14T09:00:0")
+    assert str(story[0]).startswith(f"#4 {story[0].at} promised  card https://vendor.example/")
 
 
 def test_a_decision_that_the_table_does_not_give_differs(tmp_path: Path) -> None:
