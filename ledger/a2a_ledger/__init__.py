@@ -73,7 +73,14 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for (PEP 562)."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    try:
+        value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    except ModuleNotFoundError as e:
+        if (e.name or "").startswith(__name__):
+            raise
+        raise ImportError(
+            f"{name} needs {e.name}, which is not installed: run pip install 'a2a-ledger[a2a]'", name=e.name
+        ) from e
     globals()[name] = value
     return value
 

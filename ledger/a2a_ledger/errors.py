@@ -6,8 +6,8 @@ LedgerError
 │   ├── CardError               these bytes cannot be captured as an Agent Card
 │   └── BundleError             this is not an evidence bundle that may be read
 ├── CaptureError                the guard stopped a call
-│   ├── ContractChangedError    the contract changed before the send; nothing was sent
-│   ├── SendRefusedError        the freshness table says abort, for another reason than a change
+│   ├── SendRefusedError        the freshness table says abort before send; nothing was sent
+│   │   └── ContractChangedError  because the contract changed
 │   ├── SpentClientError        the client was built on a contract that is gone
 │   ├── ContractDivergenceError the peer left the frozen contract (mode "enforce")
 │   └── LedgerUnavailableError  the ledger could not record and the caller asked to block

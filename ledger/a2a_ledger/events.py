@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, TypedDict
 
-Json: TypeAlias = "None | bool | int | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 
 
@@ -109,7 +109,10 @@ class KeyRevoked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFetched(Event):
-    """A card fetch was answered: 304, or 2xx with a card or with something else (flag `not-a-card`). Blobs: body, headers."""
+    """A card fetch was answered: a 304, or a 2xx with a card or, flag `not-a-card`, something else.
+
+    Blobs: body, url (if it has a query), headers.
+    """
 
     TYPE: ClassVar[str] = "card.fetched.v1"
 

@@ -22,7 +22,7 @@ from a2a_ledger.divergence import RULE_SET
 from a2a_ledger.errors import StoreError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.keys import parse_vkey
-from a2a_ledger.ledger import SOFTWARE
+from a2a_ledger.making import SOFTWARE
 from a2a_ledger.report import LETTERS
 from a2a_ledger.selection import story_of
 from a2a_ledger.signed import EXPORT

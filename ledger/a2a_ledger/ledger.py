@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import socket
 import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Self
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
 from a2a_ledger.contract import Profile, default_profile
-from a2a_ledger.errors import ReadOnlyError, StoreError, UsageError
-from a2a_ledger.events import KeyAdded, LedgerOpened
+from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
-from a2a_ledger.home import CONFIG, LedgerHome, staged
-from a2a_ledger.keys import Signer, generate, load_pem, save_pem
+from a2a_ledger.home import LedgerHome
+from a2a_ledger.keys import Signer, load_pem
+from a2a_ledger.making import make, new_keys, open_log
 from a2a_ledger.settings import Settings, read_settings
 from a2a_ledger.store import Appended, Store, open_store
 from a2a_ledger.store.mark import HighWaterMark
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
     Entropy = Callable[[int], bytes]
 
 _log = logging.getLogger(__name__)
-
-SOFTWARE = "a2a-ledger/0.1.0"
-KEY_ROLES = ("log", "statement", "export")
-"""The keys that a new ledger is given, each for one role."""
 
 _URGENT = frozenset(
     {
@@ -147,7 +142,7 @@ class ContractLedger:
         if home.is_new():
             if read_only or not create:
                 raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
-            _make_or_join(home, origin, clock, entropy)
+            make(home, origin, clock, entropy)
         chosen = read_settings(home.config).with_overrides(settings)
         signers: dict[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
@@ -178,12 +173,11 @@ class ContractLedger:
     ) -> ContractLedger:
         origin = new_origin(prefix, entropy)
         store = open_store(None, origin=origin, create=True, entropy=entropy)
-        signers = {role: generate(origin, entropy) for role in KEY_ROLES}
+        signers = new_keys(origin, entropy)
+        open_log(store, signers, clock, entropy)
         ledger = cls(
             home=None, store=store, settings=settings, signers=signers, mark=None, clock=clock, entropy=entropy
         )
-        store.append(_opening(ledger, signers))
-        ledger._heads = None
         ledger._start(follow=follow)
         return ledger
 
@@ -349,71 +343,6 @@ class ContractLedger:
         return await self.probe(peer)
 
 
-def make(
-    home: LedgerHome, *, origin: str | None = None, clock: Clock = _now, entropy: Entropy = os.urandom
-) -> dict[str, Signer]:
-    """Make a new ledger: keys, key store, database with its first events, settings, signed head.
-
-    Raises:
-        UsageError: the origin's prefix is not allowed.
-        StoreError: the place cannot be written, or a ledger was made there meanwhile.
-    """
-    name = new_origin(origin or _default_prefix(home.root), entropy)
-    with staged(home) as (stage, put_in_place):
-        stage.keys.mkdir(mode=0o700)
-        signers = {role: generate(name, entropy) for role in KEY_ROLES}
-        for role, signer in signers.items():
-            save_pem(stage.keys / f"{role}.pem", signer)
-        stage.config.write_text(CONFIG, encoding="utf-8")
-        store = open_store(stage.root, origin=name, create=True, entropy=entropy)
-        try:
-            part = ContractLedger(
-                home=None, store=store, settings=Settings(), signers=signers, mark=None, clock=clock, entropy=entropy
-            )
-            store.append(_opening(part, signers))
-        finally:
-            store.close()
-        put_in_place()
-    return signers
-
-
-def _make_or_join(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -> None:
-    """Make a ledger, unless another process makes one in the same moment: then that one is meant."""
-    try:
-        make(home, origin=origin, clock=clock, entropy=entropy)
-    except StoreError:
-        if home.is_new():
-            raise
-
-
-def _opening(ledger: ContractLedger, signers: Mapping[str, Signer]) -> list[Draft]:
-    """Return the first events of a log: it is opened, and each of its keys is added."""
-    opened = LedgerOpened(
-        origin=ledger.origin,
-        nonce=ledger.entropy(32).hex(),
-        software=SOFTWARE,
-        keys=[signer.vkey for signer in signers.values()],
-    )
-    added = [
-        KeyAdded(key_id=signer.key_id, public_key=signer.verifier.public_key.hex(), role=role, vkey=signer.vkey)
-        for role, signer in signers.items()
-    ]
-    return [ledger.draft(event, stream="ledger") for event in (opened, *added)]
-
-
 def _mark_of(home: LedgerHome, origin: str, settings: Settings) -> HighWaterMark:
     elsewhere = Path(settings.mark_dir) if settings.mark_dir else None
     return HighWaterMark(home.root, origin, elsewhere=elsewhere)
-
-
-def _default_prefix(root: Path) -> str:
-    """Return `<machine>/<directory>` in the letters that an origin may have."""
-    text = f"{socket.gethostname()}/{root.name}".lower()
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._/-") else "-" for c in text)
-    return kept.lstrip("./-_") or "ledger"
-
-
-def head_of(store: Store) -> int:
-    """Return the size that the newest signed head covers; 0 when there is none."""
-    newest = store.latest_checkpoint()
-    return newest[0] if newest is not None else 0

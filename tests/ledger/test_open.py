@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import multiprocessing
 import shutil
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+import a2a_ledger
 from a2a_ledger import ContractLedger
 from a2a_ledger.audit import audit_ledger
 from a2a_ledger.checkpoint import checkpoint_of
@@ -22,6 +24,7 @@ from a2a_ledger.errors import (
     UsageError,
 )
 from a2a_ledger.events import SendAborted
+from a2a_ledger.making import SOFTWARE
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
@@ -56,6 +59,11 @@ def test_a_new_ledger_holds_its_opening_and_one_event_a_key_under_a_signed_head(
     with open_at(home) as again:
         assert again.origin == origin
         assert not again.read_only
+
+
+def test_the_software_names_its_own_version() -> None:
+    assert f"a2a-ledger/{a2a_ledger.__version__}" == SOFTWARE
+    assert importlib.metadata.version("a2a-ledger") == a2a_ledger.__version__
 
 
 def test_without_private_keys_a_ledger_opens_read_only(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ stops the call: nothing has left (docs/format.md sections 8 and 9).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import httpx
 from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
@@ -140,6 +140,12 @@ class Guard:
     async def diagnose(self, peer: str) -> str:
         """Fetch a peer's card as a diagnostic: recorded as such, and never handed to an SDK as a card."""
         return await self.desk.diagnose(peer)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the httpx clients that `create_client` made."""

@@ -1,0 +1,90 @@
+"""How a log begins: its keys, its first events, and a directory that is made whole or not at all."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from a2a_ledger import codec
+from a2a_ledger.checkpoint import new_origin
+from a2a_ledger.errors import StoreError
+from a2a_ledger.events import KeyAdded, LedgerOpened
+from a2a_ledger.home import CONFIG, LedgerHome, staged
+from a2a_ledger.keys import Signer, generate, save_pem
+from a2a_ledger.store import Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    Clock = Callable[[], datetime]
+    Entropy = Callable[[int], bytes]
+
+SOFTWARE = "a2a-ledger/0.1.0"
+"""How this software names itself in what it signs."""
+
+KEY_ROLES = ("log", "statement", "export")
+"""The keys that a new ledger is given, each for one role."""
+
+
+def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -> None:
+    """Make a ledger directory: keys, key store, database with its first events, settings.
+
+    Where another process makes one in the same moment, that one is meant and this one is dropped.
+
+    Args:
+        home: the place; absent or an empty directory.
+        origin: prefix of the log's name; None: this machine's and the directory's name.
+        clock: gives the time, with a zone.
+        entropy: gives that many random octets.
+
+    Raises:
+        UsageError: the origin's prefix is not allowed.
+        StoreError: the place cannot be written.
+    """
+    name = new_origin(origin or _default_prefix(home.root), entropy)
+    try:
+        with staged(home) as (stage, put_in_place):
+            stage.keys.mkdir(mode=0o700)
+            signers = new_keys(name, entropy)
+            for role, signer in signers.items():
+                save_pem(stage.keys / f"{role}.pem", signer)
+            stage.config.write_text(CONFIG, encoding="utf-8")
+            store = open_store(stage.root, origin=name, create=True, entropy=entropy)
+            try:
+                open_log(store, signers, clock, entropy)
+            finally:
+                store.close()
+            put_in_place()
+    except StoreError:
+        if home.is_new():
+            raise
+
+
+def new_keys(origin: str, entropy: Entropy) -> dict[str, Signer]:
+    """Return new keys by role, all under the log's name."""
+    return {role: generate(origin, entropy) for role in KEY_ROLES}
+
+
+def open_log(store: Store, signers: Mapping[str, Signer], clock: Clock, entropy: Entropy) -> None:
+    """Append the first events of a log, in one append: it is opened, and each of its keys is added."""
+    opened = LedgerOpened(
+        origin=store.origin,
+        nonce=entropy(32).hex(),
+        software=SOFTWARE,
+        keys=[signer.vkey for signer in signers.values()],
+    )
+    added = [
+        KeyAdded(key_id=signer.key_id, public_key=signer.verifier.public_key.hex(), role=role, vkey=signer.vkey)
+        for role, signer in signers.items()
+    ]
+    at = clock()
+    store.append([codec.draft(event, stream="ledger", at=at, entropy=entropy) for event in (opened, *added)])
+
+
+def _default_prefix(root: Path) -> str:
+    """Return `<machine>/<directory>` in the letters that an origin may have."""
+    text = f"{socket.gethostname()}/{root.name}".lower()
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._/-") else "-" for c in text)
+    return kept.lstrip("./-_") or "ledger"
