@@ -117,7 +117,7 @@ def show(session: Session, *, task_id: str, follow: bool) -> None:
         if session.as_json:
             print_json(story.to_json())
         else:
-            _print_head(story)
+            _print_head(story, keyless=ledger.home is not None and not ledger.home.key_files())
             _print_lines(story, after=-1)
         while follow:
             last = story.lines[-1].record.n if story.lines else -1
@@ -217,12 +217,13 @@ def _peer_cells(row: PeerRow) -> list[str]:
     return [host(row["url"]), row["peer"][:8], short_hash(row["contract"]), row["validator"], *numbers]
 
 
-def _print_head(story: Story) -> None:
+def _print_head(story: Story, *, keyless: bool) -> None:
     row = story.row
     name = f"{clean(row['peer_task'])} ({short_id(row['task'])})" if row["peer_task"] else short_id(row["task"])
     lasting = f" for {span(story.lasting)}" if story.lasting is not None and story.lasting >= 1 and row["open"] else ""
     stuck = styled(" STUCK: cannot go on, cannot be cancelled.", fg="red", bold=True) if story.stuck else ""
-    click.echo(f"{name} at {host(row['peer_url'])}: {styled(clean(row['state']), bold=True)}{lasting}.{stuck}")
+    copy = "   read only" if keyless else ""
+    click.echo(f"{name} at {host(row['peer_url'])}: {styled(clean(row['state']), bold=True)}{lasting}.{stuck}{copy}")
     click.echo(f"WHO      {clean(story.who)}")
     click.echo(f"NOW      {clean(story.now)}")
 
