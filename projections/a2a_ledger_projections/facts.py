@@ -7,6 +7,7 @@ for. What is skipped here is checked by `audit`, which reads every record strict
 from __future__ import annotations
 
 import json
+from json.scanner import make_scanner
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.codec import unpack_container
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.events import Json, JsonObject
 
-_decode = json.JSONDecoder().raw_decode  # (text, index) -> (value, end)
+# (text, index) -> (value, end), in C and without a copy of the text; typeshed calls the decoder that it takes so.
+_decode = make_scanner(cast("make_scanner", json.JSONDecoder()))
 
 # R is canonical JSON: its members stand in order of name, so `at` and `blobs` (hex and counts only) come before
 # `data`, and `how` comes right after it (docs/format.md section 3).
@@ -74,5 +76,5 @@ def _read(n: int, stream: str, ver: int, topic: str, state: bytes) -> Fact:
             raise FormatError(f"event {n}: expected a record in canonical JSON, found another shape; run `audit`")
         how = end + len(_HOW)
         return Fact(n, stream, ver, topic, raw[_AT], raw[how : raw.index('"', how)], data)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, StopIteration, RecursionError) as error:
         raise FormatError(f"event {n}: expected a record in canonical JSON, found something else: {error}") from error

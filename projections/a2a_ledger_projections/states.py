@@ -19,6 +19,7 @@ INTENDED, SENT, ABORTED, ANSWERED, ADOPTED = "intended", "sent", "aborted", "ans
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 
 _ARRIVALS = frozenset({"response", "stream-event", "push"})
+_ENDED = TERMINAL | {ABORTED, ANSWERED}  # the peer has reported an end, or there is nothing that could end
 _HTTP_ERROR = 400
 
 
@@ -39,7 +40,9 @@ def new_standing() -> Standing:
 
 def time_of(fact: Fact) -> str:
     """Return when the fact happened: as the source claims for imported material, else our clock's time."""
-    claimed = fact.data.get("claimed_at")
+    if "claimed_at" not in fact.data:
+        return fact.at
+    claimed = fact.data["claimed_at"]
     return claimed if isinstance(claimed, str) else fact.at
 
 
@@ -55,11 +58,6 @@ def advance(standing: Standing, fact: Fact) -> None:
         _enter(standing, ADOPTED, fact, is_open=True)
 
 
-def is_terminal(standing: Standing) -> bool:
-    """Say whether the peer has reported an end, or there is nothing that could end."""
-    return standing["state"] in TERMINAL or standing["state"] in {ABORTED, ANSWERED}
-
-
 def _message(standing: Standing, fact: Fact) -> None:
     data = fact.data
     if data.get("direction") == "out":
@@ -67,7 +65,7 @@ def _message(standing: Standing, fact: Fact) -> None:
             _enter(standing, SENT, fact, is_open=True)
             standing["sent_at"] = time_of(fact)
         return
-    if data.get("leg") not in _ARRIVALS or is_terminal(standing):
+    if standing["state"] in _ENDED or data.get("leg") not in _ARRIVALS:
         return
     state = data.get("state_read") or data.get("state")
     if isinstance(state, str):
