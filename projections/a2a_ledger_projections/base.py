@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from a2a_ledger.events import JsonObject
     from a2a_ledger.store import Store
 
-PAGE = 1000
+PAGE = 10_000
+"""Events between two writes of rows: a row is read, parsed and written once a page, however often it changes."""
 _RETRIES = 100  # another process moved the position that often in a row: give up rather than spin
 
 
