@@ -29,6 +29,9 @@ INTERVAL = 1.0
 SETTLE = 0.02
 """Seconds that an urgent request waits, so that a burst of captures shares one signature."""
 
+SPACING = 0.25
+"""Seconds between two urgent signatures: each waits for the disk five times, which a steady flow of sends must not."""
+
 
 class HeadSigner:
     """Signs the head of one log; safe to run in several processes, of which one signs at a time."""
@@ -40,7 +43,7 @@ class HeadSigner:
         self._signed = 0
         self._wake = threading.Event()
         self._urgent = threading.Event()
-        self._closing = False
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self.failure: LedgerError | None = None
 
@@ -86,28 +89,33 @@ class HeadSigner:
 
     def stop(self) -> None:
         """Sign what is left and end the thread."""
-        self._closing = True
+        self._closing.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
-        while not self._closing:
+        due = 0.0  # when the next urgent signature may be made
+        while not self._closing.is_set():
             self._wake.wait(INTERVAL)
             self._wake.clear()
             if self._urgent.is_set():
+                self._closing.wait(max(SETTLE, due - time.monotonic()))
                 self._urgent.clear()
-                time.sleep(SETTLE)
-            self._sign_growth()
+            if self._sign_growth():
+                due = time.monotonic() + SPACING
         self._sign_growth()
 
-    def _sign_growth(self) -> None:
+    def _sign_growth(self) -> bool:
+        """Sign if there is something new; return whether a head was signed."""
         try:
             if self._store.size() > self._signed:
                 self.sign()
                 self.failure = None
+                return True
         except LedgerError as e:
             if str(e) != str(self.failure):
                 _log.error("no tree head was signed: %s", e)
             self.failure = e
+        return False

@@ -1,0 +1,48 @@
+"""The thread that signs heads: at once when asked to, spaced in a steady flow, and never late at the end."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from a2a_ledger import heads
+from a2a_ledger.events import KeyRetired
+from a2a_ledger.ledger import ContractLedger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+EVENT = KeyRetired(key_id="00000000", role="peer", vkey="peer.example+00000000+AQ==")
+
+
+def signed(ledger: ContractLedger) -> int:
+    newest = ledger.store.latest_checkpoint()
+    return newest[0] if newest else 0
+
+
+def wait_until_signed(ledger: ContractLedger, size: int) -> None:
+    deadline = time.monotonic() + 10
+    while signed(ledger) < size:
+        assert time.monotonic() < deadline, "no head was signed"
+        time.sleep(0.005)
+
+
+def test_urgent_signatures_are_spaced_and_closing_waits_for_none_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "INTERVAL", 1000.0)
+    monkeypatch.setattr(heads, "SPACING", 1000.0)
+    mark_dir = str(tmp_path / "mark")
+    ledger = ContractLedger.open(tmp_path / "audit", follow=False, mark_dir=mark_dir)
+    size = ledger.store.size()
+    ledger.checkpoint_soon()
+    wait_until_signed(ledger, size)  # the first one comes at once, long before the interval
+    for _ in range(3):
+        ledger.append([ledger.draft(EVENT, stream="ledger")])
+        ledger.checkpoint_soon()
+    assert signed(ledger) == size  # those that follow share the next one
+    ledger.close()
+    with ContractLedger.open(tmp_path / "audit", read_only=True, mark_dir=mark_dir) as again:
+        assert [at for at, _ in again.store.checkpoints()] == [size, size + 3]
