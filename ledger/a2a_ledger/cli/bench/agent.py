@@ -50,7 +50,11 @@ class Worker(AgentExecutor):
 
 
 def _serve() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
+    # With its protocol named: of a socket without one asyncio does not switch Nagle's algorithm off, and each
+    # answer, which is written in two pieces, would wait 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     card = AgentCard(
         name="Report writer",
