@@ -98,9 +98,10 @@ class Parts(Mapping[str, "tuple[Part, ...]"]):
 
     def __getitem__(self, blob: str) -> tuple[Part, ...]:
         key = bytes.fromhex(blob)
-        if key in self._inline:
+        try:
             return self._inline[key]
-        found = None if self._fetch is None else self._fetch(key)
+        except KeyError:
+            found = None if self._fetch is None else self._fetch(key)
         if found is None:
             raise KeyError(blob)
         return found
