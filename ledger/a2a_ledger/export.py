@@ -211,11 +211,12 @@ class _Maker:
     def _add_log(self) -> None:
         store, size = self._ledger.store, self._head.size
         rows: list[IndexRow] = []
-        for line, record in enumerate(self._records, start=1):
+        paths = store.inclusions([record.n for record in self._records], size)
+        for line, (record, path) in enumerate(zip(self._records, paths, strict=True), start=1):
             body = record.blobs.get("body")
             where = f"{layout.BLOBS}{body.id}" if body else "-"
             rows.append(IndexRow(line, record.n, record.stream, record.ver, layout.record_file(record.n), where))
-            proof = Proof(record.n, tuple(store.inclusion(record.n, size)), self._note)
+            proof = Proof(record.n, tuple(path), self._note)
             self._files[layout.proof_file(record.n)] = str(proof).encode()
         self._files[layout.CHECKPOINT] = self._note.encode()
         self._files[layout.LEAVES] = b"".join(raw + b"\n" for raw in self._leaves.values())

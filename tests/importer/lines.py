@@ -44,7 +44,7 @@ def line(
     return {"at": at, "request": request, "response": response, "error": error, **more}
 
 
-def fetch(document: object, *, status: int = 200, tag: str = '"a"', headers: Any = (), **more: Any) -> Line:  # noqa: ANN401
+def fetch(document: object, *, status: int = 200, tag: str = '"a"', headers: Any = (), **more: Any) -> Line:  # noqa: ANN401 - passed on as it is
     """Return a card fetch; `document` is JSON, or the body as text."""
     body = document if isinstance(document, str) else json.dumps(document)
     answered = [["ETag", tag], ["Content-Type", "application/json"]]

@@ -47,7 +47,7 @@ TASK = {"id": "T1", "contextId": "C1", "status": {"state": "TASK_STATE_WORKING"}
         (None, None, None),
     ],
 )
-def test_every_shape_of_a_result_is_known(value: Any, kind: str | None, envelope: str | None) -> None:  # noqa: ANN401
+def test_every_shape_of_a_result_is_known(value: Any, kind: str | None, envelope: str | None) -> None:  # noqa: ANN401 - passed on as it is
     leg = result(value)
     assert (leg.kind, leg.envelope) == (kind, envelope)
     assert leg.is_task == (kind == "task")

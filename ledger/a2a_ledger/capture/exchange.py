@@ -19,6 +19,7 @@ from a2a_ledger.capture.recorder import (
     see,
     stream_end_event,
 )
+from a2a_ledger.capture.situation import PAST_SUBMITTED
 from a2a_ledger.events import TaskAdopted, TaskBound
 from a2a_ledger.ledger import current_task
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
@@ -110,6 +111,8 @@ class Exchange:
     async def _arrive(self, legs: Sequence[Leg], drafts: list[Draft], *, judge: bool) -> None:
         drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
         findings = self.arrivals.judge(await self._write(drafts), self.stream)
+        if any(leg.state_read in PAST_SUBMITTED for leg in legs):
+            self.desk.siblings.settle(self.stream)
         if judge:
             self.arrivals.enforce(findings)
 

@@ -189,10 +189,15 @@ def kept_headers(headers: Headers, secrets: Sequence[Secret]) -> list[Content]:
         credential = lower in _CREDENTIAL_HEADERS or value.encode("latin-1", "replace") in carried
         if credential:
             chosen.append((-1, lower, value))
-        elif lower in KEPT_HEADERS:
+        elif lower in KEPT_HEADERS and not _says_nothing_new(lower, value, headers):
             chosen.append((KEPT_HEADERS.index(lower), lower, value))
     chosen.sort(key=lambda item: item[0])
     return [_header_blob(name, value, secrets) for _, name, value in chosen[:_MAX_HEADERS]]
+
+
+def _says_nothing_new(name: str, value: str, headers: Headers) -> bool:
+    """Say whether a header repeats another one: SDKs send the extension header in both of its spellings."""
+    return name == "x-a2a-extensions" and any(k.lower() == "a2a-extensions" and v == value for k, v in headers)
 
 
 def _header_blob(name: str, value: str, secrets: Sequence[Secret]) -> Content:

@@ -68,6 +68,13 @@ class SiblingWatch:
         self._reader = reader
         self._waiting: dict[str, OrderedDict[str, str]] = {}
         self._seen: dict[str, int] = {}
+        self._settled: OrderedDict[str, None] = OrderedDict()
+
+    def settle(self, stream: str) -> None:
+        """Take note that this process saw a task past `submitted`, so that nobody has to look it up."""
+        self._settled[stream] = None
+        if len(self._settled) > _MAX_WATCHED:
+            self._settled.popitem(last=False)
 
     def open_sends(self, peer: str, now: datetime, limit: int) -> list[JsonObject]:
         """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`."""
@@ -75,7 +82,7 @@ class SiblingWatch:
         self._take_in(peer, waiting, now, limit)
         found: list[JsonObject] = []
         for stream, sent_at in list(waiting.items()):
-            if age_seconds(sent_at, now) >= limit:
+            if stream in self._settled or age_seconds(sent_at, now) >= limit:
                 del waiting[stream]
                 continue
             state = task_state(self._reader, stream)
@@ -93,6 +100,8 @@ class SiblingWatch:
         self._seen[peer] = places[0][0]
         young: list[tuple[str, str]] = []
         for _, stream in places:
+            if stream in self._settled:
+                continue
             first = self._reader.read_stream(stream, limit=1)[0]
             if age_seconds(first.at, now) >= limit:
                 break
@@ -211,8 +220,8 @@ def _hints(reader: LogReader, peer: str, card: KeptCard) -> list[JsonObject]:
     """Return what happened since the card was fetched that makes it doubtful, newest of each kind."""
     found: list[JsonObject] = []
     for tag, kind in ((f"hint:{peer}", "401"), (f"contradicted:{peer}", "contract-finding")):
-        newest = reader.tagged(tag, limit=1, desc=True)
-        if newest and newest[0].n > card.n:
+        if reader.tagged_places(tag, after=card.n, limit=1):
+            newest = reader.tagged(tag, limit=1, desc=True)
             found.append({"kind": kind, "at": newest[0].at})
     return found
 
