@@ -98,6 +98,7 @@ class ContractLedger:
         self._followers: FollowerThread | None = None
         self._closing = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
 
     # ---- opening and closing --------------------------------------------------------------------------------
 
@@ -205,6 +206,8 @@ class ContractLedger:
 
     def close(self) -> None:
         """Let the followers catch up, sign what is left, and close the store; a second call does nothing."""
+        if os.getpid() != self._process:
+            return  # a forked child has its parent's ledger, but none of its threads: the parent closes it
         with self._closing:
             if self._closed:
                 return

@@ -194,3 +194,15 @@ def test_processes_that_open_an_absent_ledger_at_once_share_one(tmp_path: Path) 
         assert ledger.store.size() == 4 + 100
         report = audit_ledger(ledger)
     assert report.faults == ()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_ends_without_its_parents_ledger(tmp_path: Path) -> None:
+    with ContractLedger.open(tmp_path / "audit") as ledger:
+        child = multiprocessing.get_context("fork").Process(target=ledger.close)
+        child.start()
+        child.join(10)
+        assert child.exitcode == 0
+        ledger.append([note(ledger, ledger.new_task())])
+    with open_at(tmp_path / "audit", read_only=True) as again:
+        assert audit_ledger(again).faults == ()

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Interface, JsonObject
 
 
+_MAX_NAME = 256
+_MAX_EXTENSIONS = 16
+
+
 @dataclass(slots=True)
 class BoundCard:
     """The card fetch that a client was built from.
@@ -108,12 +112,12 @@ class Call:
             terms_form=bound.terms.form,
             profile_hash=profile.hash,
             interface=interface,
-            extensions=list(self.extensions),
+            extensions=_bounded(self.extensions),
             credential=list(credential),
             credential_visible=visible,
             pin=self.pin,
             caller=bound.kept.caller,
-            skill=skills[0] if len(skills) == 1 else None,
+            skill=skills[0] if len(skills) == 1 and len(skills[0]) <= _MAX_NAME else None,
         )
         return event, {"contract": bound.contract.canonical, "terms": bound.terms.canonical}
 
@@ -135,12 +139,17 @@ def _without_card(
         terms_form="a2a-terms/1-draft",
         profile_hash=profile.hash,
         interface=interface,
-        extensions=list(call.extensions),
+        extensions=_bounded(call.extensions),
         credential=list(credential),
         credential_visible=visible,
         pin=None,
         caller="anonymous",
     )
+
+
+def _bounded(extensions: Sequence[str]) -> list[str]:
+    """Return the activated extensions that a record has room for; the message itself holds all."""
+    return [uri for uri in extensions if len(uri) <= _MAX_NAME][:_MAX_EXTENSIONS]
 
 
 def _skill_ids(card: Card) -> list[str]:
@@ -153,18 +162,31 @@ def _skill_ids(card: Card) -> list[str]:
 
 
 _open_call: ContextVar[Call | None] = ContextVar("a2a_ledger_open_call", default=None)
-_last_sent: ContextVar[str | None] = ContextVar("a2a_ledger_last_sent", default=None)
+_last_sent: ContextVar[tuple[str, str] | None] = ContextVar("a2a_ledger_last_sent", default=None)
 
 
 def open_call(call: Call) -> None:
     """Hand a call down to the transport, which runs in the same context."""
     _open_call.set(call)
-    _last_sent.set(call.task)
+    _last_sent.set((call.peer, call.task))
 
 
-def last_sent() -> str | None:
-    """Return the task that this context sent last: what the application does until it ends is in its context."""
-    return _last_sent.get()
+def last_sent(peer: str) -> str | None:
+    """Return the task that this context sent to a peer last: what it does there until that ends is in its context."""
+    sent = _last_sent.get()
+    return sent[1] if sent is not None and sent[0] == peer else None
+
+
+def forget_sent(peer: str) -> None:
+    """Take note that what this context sent to a peer last has ended without a task."""
+    sent = _last_sent.get()
+    if sent is not None and sent[0] == peer:
+        _last_sent.set(None)
+
+
+def call_is_open() -> bool:
+    """Say whether this context's newest call was not taken by a guarded transport."""
+    return _open_call.get() is not None
 
 
 def take_call(message_id: str | None) -> Call | None:

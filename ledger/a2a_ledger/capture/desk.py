@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.bound import BoundCard, bind
 from a2a_ledger.capture.cards import CardDesk, Fetched, read_bytes
+from a2a_ledger.capture.claims import Claims
 from a2a_ledger.capture.peerview import KeptCard, PeerViews
 from a2a_ledger.capture.recorder import card_source, configured_card_event
 from a2a_ledger.capture.situation import SiblingWatch, task_state
@@ -43,7 +44,7 @@ class LedgerFailing:
         return None
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool:
-        if not isinstance(error, LedgerError) or isinstance(error, CaptureError):
+        if not isinstance(error, LedgerError) or isinstance(error, CaptureError | CardError | UsageError):
             return False
         if self._block:
             raise LedgerUnavailableError(
@@ -72,6 +73,7 @@ class Desk:
         self.views = PeerViews(ledger.store)
         self.cards = CardDesk(ledger, self.views, self.write)
         self.siblings = SiblingWatch(ledger.store)
+        self.claims = Claims()
         self._recent: OrderedDict[str, BoundCard] = OrderedDict()
         self._card_urls: set[str] = set()
         ledger.probe = self.diagnose

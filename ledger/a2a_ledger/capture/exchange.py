@@ -10,6 +10,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.capture.claims import is_of_peer
+from a2a_ledger.capture.failures import Failure
 from a2a_ledger.capture.recorder import (
     Peer,
     attribute,
@@ -25,20 +27,24 @@ from a2a_ledger.ledger import current_task
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     import httpx
 
     from a2a_ledger.capture.arrival import Arrivals
     from a2a_ledger.capture.bound import BoundCard, Call
     from a2a_ledger.capture.desk import Desk
-    from a2a_ledger.capture.failures import Failure
     from a2a_ledger.capture.recorder import Seen
     from a2a_ledger.capture.redact import Headers, Secret
     from a2a_ledger.codec import Content, Draft
+    from a2a_ledger.divergence import Finding
     from a2a_ledger.events import Event, Interface, Ref
     from a2a_ledger.sse import SseEvent
     from a2a_ledger.store import Appended
+
+
+_MAX_NAME = 256
+_MAX_URL = 1024
 
 
 @dataclass(slots=True)
@@ -109,8 +115,11 @@ class Exchange:
     # ---- inside ---------------------------------------------------------------------------------------------------
 
     async def _arrive(self, legs: Sequence[Leg], drafts: list[Draft], *, judge: bool) -> None:
-        drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
-        findings = self.arrivals.judge(await self._write(drafts), self.stream)
+        with self.desk.failing_as_chosen():
+            drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
+        findings: list[Finding] = []
+        with self.desk.failing_as_chosen():
+            findings = self.arrivals.judge(await self._write(drafts), self.stream)
         if any(leg.state_read in PAST_SUBMITTED for leg in legs):
             self.desk.siblings.settle(self.stream)
         if judge:
@@ -156,37 +165,53 @@ class Exchange:
         return self.desk.ledger.draft(event, stream=self.stream, blobs=dict[str, "Content | bytes"](blobs))
 
 
-async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the four sides of one request
-    desk: Desk, arrivals: Arrivals, request: httpx.Request, leg: Leg, body: bytes, call: Call | None
+async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides of one request
+    desk: Desk,
+    arrivals: Arrivals,
+    request: httpx.Request,
+    leg: Leg,
+    body: bytes,
+    call: Call | None,
+    behind: Callable[[Coroutine[object, object, None]], None],
 ) -> Exchange:
     """Record a request before its bytes leave: decision, capture and request in one append.
 
     Raises:
-        LedgerUnavailableError: it could not be recorded, and the deployment chose to block.
+        LedgerError: it could not be recorded.
     """
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
     bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg)
     seen = see(headers, body, url=leg.url, schemes=bound.schemes if bound else None)
     exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets)
-    with desk.failing_as_chosen():
-        if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
-            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
-        exchange.stream, drafts = await _opening(desk, peer, leg, call)
-        event, blobs = message_event(
-            leg, seen, peer=peer, at=desk.ledger, http_method=request.method, redactor=desk.redact
-        )
-        if call is not None:
-            drafts += call.drafts
-            if call.captures:
-                schemes = sorted({mark["scheme"] for mark in event.credential or ()})
-                drafts.append(_capture(desk, call, bound, leg, schemes))
-        drafts.append(desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs)))
-        appended = await asyncio.shield(asyncio.ensure_future(desk.write(drafts)))
-        if appended:
-            exchange.answers = appended[-1].ref
-        if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
-            await asyncio.to_thread(desk.ledger.sign_checkpoint)
+    if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
+        await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
+    exchange.stream, drafts = await _opening(desk, peer, leg, call)
+    event, blobs = message_event(leg, seen, peer=peer, at=desk.ledger, http_method=request.method, redactor=desk.redact)
+    if call is not None:
+        drafts += call.drafts
+        if call.captures:
+            schemes = sorted({mark["scheme"] for mark in event.credential or ()})
+            drafts.append(_capture(desk, call, bound, leg, schemes))
+    drafts.append(desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs)))
+    writing = asyncio.ensure_future(desk.write(drafts))
+    try:
+        appended = await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        behind(_never_sent(exchange, writing))
+        raise
+    if appended:
+        exchange.answers = appended[-1].ref
+    if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
+        await asyncio.to_thread(desk.ledger.sign_checkpoint)
     return exchange
+
+
+async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]]) -> None:
+    """Record of a request that its caller gave up before a byte left: it was recorded, and never sent."""
+    appended = await writing
+    if appended:
+        exchange.answers = appended[-1].ref
+        await exchange.failed(Failure("cancelled", None, "the caller gave up before the request was sent"))
 
 
 async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[str, list[Draft]]:
@@ -194,14 +219,32 @@ async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[
     if call is not None:
         return f"task:{call.task}", []
     url = desk.views.of(peer).url
-    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=current_task.get())
+    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=_chosen_task(desk, peer))
     if found.task is not None:
         return f"task:{found.task}", []
     if found.opens != "adopted" or leg.task_id is None:
         return f"peer:{peer}", []
-    stream = f"task:{await desk.new_task()}"
-    event = TaskAdopted(peer=peer, peer_url=url, task_id=leg.task_id, context_id=leg.context_id)
+    return await _adopted(desk, peer, url, leg, leg.task_id)
+
+
+async def _adopted(desk: Desk, peer: str, url: str, leg: Leg, task_id: str) -> tuple[str, list[Draft]]:
+    """Return the stream of a task that is first seen past its submission, opened once."""
+    key = ("adopted", peer, task_id)
+    async with desk.claims.opening(key):
+        held = desk.claims.task(key)
+        if held is not None:
+            return f"task:{held}", []
+        task = await desk.new_task()
+        desk.claims.hold(key, task)
+    stream = f"task:{task}"
+    event = TaskAdopted(peer=peer, peer_url=url, task_id=task_id, context_id=leg.context_id)
     return stream, [desk.ledger.draft(event, stream=stream)]
+
+
+def _chosen_task(desk: Desk, peer: str) -> str | None:
+    """Return the task that the application named for this context, if it is one of this peer."""
+    task = current_task.get()
+    return task if task is not None and is_of_peer(desk.ledger.store, task, peer) else None
 
 
 def _capture(desk: Desk, call: Call, bound: BoundCard | None, leg: Leg, schemes: Sequence[str]) -> Draft:
@@ -209,8 +252,18 @@ def _capture(desk: Desk, call: Call, bound: BoundCard | None, leg: Leg, schemes:
     interfaces: list[Interface] = bound.interfaces if bound else []
     event, blobs = call.capture(
         desk.ledger.profile,
-        interface=interface_used(interfaces, leg),
+        interface=_bounded(interface_used(interfaces, leg)),
         credential=schemes,
         visible="mutualTLS" not in kinds and desk.credentials_visible,
     )
     return desk.ledger.draft(event, stream=f"task:{call.task}", blobs=dict[str, "Content | bytes"](blobs), at=call.at)
+
+
+def _bounded(interface: Interface) -> Interface:
+    """Cut what a peer's card or a url may say at any length, so that the capture always fits a record."""
+    return {
+        "binding": interface["binding"][:_MAX_NAME],
+        "tenant": interface["tenant"][:_MAX_NAME],
+        "url": interface["url"][:_MAX_URL],
+        "version": interface["version"][:_MAX_NAME] if interface["version"] else interface["version"],
+    }

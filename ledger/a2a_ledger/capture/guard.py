@@ -9,7 +9,9 @@ stops the call: nothing has left (docs/format.md sections 8 and 9).
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Self, cast
+from weakref import WeakSet
 
 import httpx
 from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
@@ -17,10 +19,12 @@ from a2a.client.card_resolver import parse_agent_card
 from google.protobuf.json_format import MessageToJson
 
 from a2a_ledger.capture.asking import Asking
+from a2a_ledger.capture.bound import call_is_open
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.transport import GuardTransport
+from a2a_ledger.errors import UsageError
 from a2a_ledger.wire import EXTENSION
 
 if TYPE_CHECKING:
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.ledger import ContractLedger
+
+_log = logging.getLogger(__name__)
 
 CLIENT_VERSIONS = ("1.0", "0.3")
 """The protocol versions that a2a-sdk 1.3's client speaks."""
@@ -81,6 +87,7 @@ class Guard:
         self._sends = Sends(self.desk, asking)
         self._builds = Builds(self.desk, asking)
         self._clients: list[httpx.AsyncClient] = []
+        self._guarded: WeakSet[httpx.AsyncClient] = WeakSet()
 
     def httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.AsyncClient:  # noqa: ANN401 - passed to httpx as they are
         """Return a recording, guarded client; use it as `ClientConfig(httpx_client=…)` and for card resolvers.
@@ -94,7 +101,9 @@ class Guard:
             names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
             below = {name: options.pop(name) for name in names if name in options}
             transport = httpx.AsyncHTTPTransport(**below)
-        return httpx.AsyncClient(transport=GuardTransport(transport, self.desk, self._sends, self._builds), **options)
+        client = httpx.AsyncClient(transport=GuardTransport(transport, self.desk, self._sends, self._builds), **options)
+        self._guarded.add(client)
+        return client
 
     def interceptor(self) -> GuardInterceptor:
         """Return an interceptor for one SDK client whose httpx client is a guarded one."""
@@ -131,6 +140,11 @@ class Guard:
         if chosen.httpx_client is None:
             chosen.httpx_client = self.httpx_client(transport, **options)
             self._clients.append(chosen.httpx_client)
+        elif chosen.httpx_client not in self._guarded:
+            raise UsageError(
+                "expected a guarded httpx client in the SDK's configuration, found another one: what it sends would "
+                "be neither recorded nor stopped; make it with Guard.httpx_client()"
+            )
         if relative_card_path is not None:
             self.desk.expect_card_at(f"{url.rstrip('/')}/{relative_card_path.lstrip('/')}")
         return await ClientFactory(chosen).create_from_url(
@@ -185,7 +199,9 @@ class GuardInterceptor(ClientCallInterceptor):
                 message.extensions.append(EXTENSION)
 
     async def after(self, args: AfterArgs) -> None:
-        """Do nothing: the transport has recorded the answer already, failures included."""
+        """Say it when a send went past the guard; all else the transport has recorded already."""
+        if args.method in _SENDS and call_is_open():
+            _log.error("a send left through an httpx client that is not guarded: it is not recorded")
 
     async def _card_of(self, card: AgentCard) -> BoundCard:
         """Return the fetch that this parsed card came from; a card from elsewhere is recorded as configured."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 from a2a_ledger.capture.bound import BoundCard, Call, open_call
+from a2a_ledger.capture.claims import is_of_peer
 from a2a_ledger.capture.refusal import CHANGED
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.codec import timestamp
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.asking import Asking
     from a2a_ledger.capture.cards import Route
+    from a2a_ledger.capture.claims import Key
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.events import JsonObject
 
@@ -76,25 +79,28 @@ class Sends:
         """
         if bound is not None and bound.spent and self._desk.enforces:
             raise SpentClientError(f"{bound.spent}\n  An earlier send found this; nothing more was asked or sent.")
+        whom = bound.peer if bound else peer
+        key = self._key(whom, message_id, peer_task)
         pin: JsonObject | None = None
         with self._desk.failing_as_chosen():
-            whom = bound.peer if bound else peer
-            existing = self._existing_task(whom, message_id, peer_task)
-            if existing is not None or peer_task is None:  # a task that was never seen is adopted by the transport
-                pin = await self._open(bound, whom, existing, message_id, extensions, may_pin=may_pin)
+            async with self._desk.claims.opening(key):
+                existing = self._existing_task(key, whom, message_id, peer_task)
+                if existing is not None or peer_task is None:  # a task never seen is adopted by the transport
+                    pin = await self._open(bound, whom, existing, key, message_id, extensions, may_pin=may_pin)
         return pin
 
-    async def _open(  # noqa: PLR0913 - the one path that joins them
+    async def _open(  # noqa: PLR0913, PLR0917 - the one path that joins them
         self,
         bound: BoundCard | None,
         peer: str,
         existing: str | None,
+        key: Key,
         message_id: str,
         extensions: Sequence[str],
         *,
         may_pin: bool,
     ) -> JsonObject | None:
-        state = task_state(self._desk.ledger.store, f"task:{existing}") if existing else "intended"
+        state = self._state_of(existing, key)
         asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
         task = existing or await self._desk.new_task()
         at = self._desk.ledger.clock()
@@ -104,6 +110,7 @@ class Sends:
                 bound.spent = str(error)
             raise error
         first = state == "intended"
+        self._desk.claims.hold(key, task)
         pin = self._pin(bound, task, at, first=first) if may_pin else None
         open_call(
             Call(
@@ -122,16 +129,32 @@ class Sends:
             self._book_lazy(peer)
         return pin
 
-    def _existing_task(self, peer: str, message_id: str, peer_task: str | None) -> str | None:
+    def _key(self, peer: str, message_id: str, peer_task: str | None) -> Key:
+        """Return what this send's task is known by before the log knows it."""
+        chosen = current_task.get()
+        if chosen is not None and is_of_peer(self._desk.ledger.store, chosen, peer):
+            return ("task", peer, chosen)
+        if peer_task:
+            return ("peer-task", peer, peer_task)
+        return ("message", peer, message_id or str(uuid4()))
+
+    def _existing_task(self, key: Key, peer: str, message_id: str, peer_task: str | None) -> str | None:
         """Return the local task that a send goes on with: the context's, the peer's task's, else a resend's."""
-        if (chosen := current_task.get()) is not None:
-            return chosen
+        if key[0] == "task":
+            return key[2]
         if peer_task:
             return self._desk.ledger.find_task(peer, peer_task)
         sent_before = self._desk.ledger.store.tagged(f"message:{peer}:{message_id}", limit=1) if message_id else []
         if sent_before and sent_before[0].stream.startswith("task:"):
             return sent_before[0].stream.removeprefix("task:")
-        return None
+        return self._desk.claims.task(key)
+
+    def _state_of(self, existing: str | None, key: Key) -> str:
+        """Return the state of the task that a send goes on with; one that is being opened counts as sent."""
+        if existing is None:
+            return "intended"
+        state = task_state(self._desk.ledger.store, f"task:{existing}")
+        return "sent" if state == "intended" and self._desk.claims.task(key) == existing else state
 
     # ---- the pin ---
 

@@ -10,23 +10,27 @@ cancel is ever sent (docs/format.md section 10).
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 import httpx
 
 from a2a_ledger.capture.arrival import Arrivals
-from a2a_ledger.capture.bound import last_sent, take_call
+from a2a_ledger.capture.bound import forget_sent, last_sent, take_call
 from a2a_ledger.capture.cards import Route, read_bytes
+from a2a_ledger.capture.claims import is_of_peer
 from a2a_ledger.capture.exchange import Exchange, open_exchange
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.recorder import card_ask_of
 from a2a_ledger.capture.situation import task_state
-from a2a_ledger.errors import CardError, ContractDivergenceError
+from a2a_ledger.capture.streams import RecordedStream
+from a2a_ledger.errors import CardError, LedgerError
 from a2a_ledger.ledger import current_task
-from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, SseParser, parse_request
+from a2a_ledger.spellings import METHODS
+from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Coroutine
 
     from a2a_ledger.capture.builds import Builds
     from a2a_ledger.capture.desk import Desk
@@ -34,7 +38,13 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.sends import Sends
     from a2a_ledger.wire import Leg
 
+_log = logging.getLogger(__name__)
+
 _FRESH = ("no-cache", "no-store", "max-age=0")
+_DRAIN_SECONDS = 2.0
+"""How long closing waits for streams whose caller was given an error."""
+
+_SEND_SPELLINGS = tuple(f'"{spelled}"'.encode() for spelled, method in METHODS.items() if method.name in SENDS)
 
 
 class GuardTransport(httpx.AsyncBaseTransport):
@@ -46,7 +56,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         self._sends = sends
         self._builds = builds
         self._arrivals = Arrivals(desk)
-        self._draining: set[asyncio.Task[None]] = set()
+        self._behind: set[asyncio.Task[None]] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request, recorded.
@@ -56,25 +66,32 @@ class GuardTransport(httpx.AsyncBaseTransport):
             httpx.HTTPError: as the inner transport raised it, recorded.
         """
         if self._desk.asks_for_card(request.method, str(request.url)):
-            return await self._card(request)
+            response = None
+            with self._desk.failing_as_chosen():
+                response = await self._card(request)
+            return response or await self._inner.handle_async_request(request)
         body = await request.aread()
-        leg = parse_request(request.method, str(request.url), _pairs(request.headers), body)
-        call = take_call(leg.message_id)
-        if call is None and leg.method in SENDS:
-            await self._begin_unpinned(leg)
-            call = take_call(leg.message_id)
-        if call is not None and call.pin is not None:
-            _ask_for_extension(request)
-        if "accept-encoding" in request.headers:
-            request.headers["accept-encoding"] = "identity"  # what is recorded is what is read
-        exchange = await open_exchange(self._desk, self._arrivals, request, leg, body, call)
+        exchange = None
+        with self._desk.failing_as_chosen():
+            exchange = await self._open(request, body)
+        if exchange is None:
+            return await self._inner.handle_async_request(request)
         return await self._send(request, exchange)
 
     async def aclose(self) -> None:
-        """Wait for streams that are still being drained, then close the transport below."""
-        if self._draining:
-            await asyncio.gather(*self._draining, return_exceptions=True)
+        """Give streams that are still being drained a moment, then close the transport below."""
+        if self._behind:
+            _, late = await asyncio.wait(self._behind, timeout=_DRAIN_SECONDS)
+            for job in late:
+                job.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         await self._inner.aclose()
+
+    def run_behind(self, work: Coroutine[object, object, None]) -> None:
+        """Run something that nobody waits for, until the transport is closed."""
+        job = asyncio.create_task(work)
+        self._behind.add(job)
+        job.add_done_callback(self._behind.discard)
 
     # ---- card fetches -------------------------------------------------------------------------------------------
 
@@ -85,7 +102,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         route = Route(ask, self._inner.handle_async_request, headers, extensions)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
         forced = asked_fresh or "if-none-match" in request.headers or "if-modified-since" in request.headers
-        task = current_task.get() or self._running_task()
+        task = self._task_of_context(ask.peer) or self._running_task(ask.peer)
         kept, fetched = await self._builds.card(route, task=task, forced=forced)
         if fetched is not None and kept is None:
             if fetched.error is not None:
@@ -98,12 +115,17 @@ class GuardTransport(httpx.AsyncBaseTransport):
         content = fetched.body if fetched and fetched.body else read_bytes(self._desk.ledger.store, kept.bytes_of)
         return _from_store(request, kept, content)
 
-    def _running_task(self) -> str | None:
-        """Return the task that this context sent and that is not seen finished: a card asked for now is about it."""
-        task = last_sent()
+    def _running_task(self, peer: str) -> str | None:
+        """Return the peer's task that this context sent and that has not ended: a card asked for now is about it."""
+        task = last_sent(peer)
         if task is None or task_state(self._desk.ledger.store, f"task:{task}") in {*TERMINAL, "intended"}:
             return None
         return task
+
+    def _task_of_context(self, peer: str) -> str | None:
+        """Return the task that the application named for this context, if it is one of this peer."""
+        task = current_task.get()
+        return task if task is not None and is_of_peer(self._desk.ledger.store, task, peer) else None
 
     async def _begin_unpinned(self, leg: Leg) -> None:
         """Decide a send that no interceptor has opened: guarded and recorded, but without a pin."""
@@ -112,106 +134,56 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     # ---- exchanges ----------------------------------------------------------------------------------------------
 
+    async def _open(self, request: httpx.Request, body: bytes) -> Exchange:
+        """Decide what is a send and record the request, before any byte of it leaves."""
+        leg = parse_request(request.method, str(request.url), _pairs(request.headers), body)
+        call = take_call(leg.message_id)
+        if call is None and (leg.method in SENDS or _is_batch_with_send(leg, body)):
+            await self._begin_unpinned(leg)
+            call = take_call(leg.message_id)
+        if call is not None and call.pin is not None:
+            _ask_for_extension(request)
+        if "accept-encoding" in request.headers:
+            request.headers["accept-encoding"] = "identity"  # what is recorded is what is read
+        return await open_exchange(self._desk, self._arrivals, request, leg, body, call, self.run_behind)
+
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
         try:
             response = await self._inner.handle_async_request(request)
         except BaseException as error:
-            await exchange.failed(describe_failure(error))
+            await self._failed(exchange, error)
             raise
-        if "text/event-stream" in response.headers.get("content-type", ""):
-            stream = _RecordedStream(self, exchange, response)
+        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             return httpx.Response(
-                response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
+                response.status_code,
+                headers=_decoded(response.headers),
+                stream=RecordedStream(response, exchange, self.run_behind),
+                extensions=response.extensions,
             )
         try:
             content = await response.aread()
         except BaseException as error:
-            await exchange.failed(describe_failure(error), status=response.status_code)
+            await self._failed(exchange, error, status=response.status_code)
             raise
         finally:
             await response.aclose()
+        if response.status_code >= httpx.codes.BAD_REQUEST:
+            forget_sent(exchange.peer)
         await exchange.answered(response.status_code, _pairs(response.headers), content)
         return httpx.Response(
             response.status_code,
-            headers=[
-                (k, v) for k, v in response.headers.raw if k.lower() not in {b"content-encoding", b"content-length"}
-            ],
+            headers=_decoded(response.headers),
             content=content,
             extensions=_safe(response.extensions),
         )
 
-    def drain(self, exchange: _RecordedStream) -> None:
-        """Go on reading and recording a stream whose caller was given an error."""
-        job = asyncio.create_task(exchange.drain())
-        self._draining.add(job)
-        job.add_done_callback(self._draining.discard)
-
-
-class _RecordedStream(httpx.AsyncByteStream):
-    """A server-sent event stream that is recorded, event by event, as it is handed on."""
-
-    def __init__(self, transport: GuardTransport, exchange: Exchange, response: httpx.Response) -> None:
-        self._transport = transport
-        self._exchange = exchange
-        self._response = response
-        self._source: AsyncIterator[bytes] = response.aiter_raw()
-        self._parser = SseParser()
-        self._ended = False
-        self._handed_over = False
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def _failed(self, exchange: Exchange, error: BaseException, *, status: int | None = None) -> None:
+        """Record what stopped an exchange; the caller is told of that, not of a ledger that fails on top of it."""
+        forget_sent(exchange.peer)
         try:
-            async for chunk in self._source:
-                await self._take(chunk)
-                yield chunk
-        except (httpx.HTTPError, OSError) as error:
-            failure = describe_failure(error)
-            await self._end(failure.kind, failure.text)
-            raise
-        await self._end("complete")
-
-    async def _take(self, chunk: bytes) -> None:
-        events = self._parser.feed(chunk)
-        if not events:
-            return
-        try:
-            await self._exchange.stream_events(events)
-        except ContractDivergenceError:
-            self._handed_over = True
-            self._transport.drain(self)
-            raise
-
-    async def drain(self) -> None:
-        """Read on to the end, recording only."""
-        try:
-            async for chunk in self._source:
-                events = self._parser.feed(chunk)
-                if events:
-                    await self._exchange.stream_events(events, judge=False)
-            await self._end("complete")
-        except Exception as error:  # noqa: BLE001 - nobody is left to raise to; what happened is recorded
-            failure = describe_failure(error)
-            await self._end(failure.kind, failure.text)
-        finally:
-            await self._response.aclose()
-
-    async def _end(self, how: str, text: str = "") -> None:
-        if self._ended:
-            return
-        self._ended = True
-        rest = self._parser.close()
-        if rest:
-            await self._exchange.stream_events(rest)
-        await self._exchange.stream_ended(self._response.status_code, how, text)
-
-    async def aclose(self) -> None:
-        """Record that the caller left early, unless the stream had ended or goes on being drained."""
-        if self._handed_over:
-            return
-        try:
-            await self._end("closed-by-caller")
-        finally:
-            await self._response.aclose()
+            await exchange.failed(describe_failure(error), status=status)
+        except LedgerError as failure:
+            _log.error("the failure of an exchange was not recorded: %s", failure)
 
 
 def _ask_for_extension(request: httpx.Request) -> None:
@@ -234,6 +206,16 @@ def _from_store(request: httpx.Request, kept: KeptCard, content: bytes) -> httpx
 
 def _pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw]
+
+
+def _decoded(headers: httpx.Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a body that is handed on after content decoding."""
+    return [(k, v) for k, v in headers.raw if k.lower() not in {b"content-encoding", b"content-length"}]
+
+
+def _is_batch_with_send(leg: Leg, body: bytes) -> bool:
+    """Say whether a JSON-RPC batch holds a send: it is decided as one, though it cannot be pinned."""
+    return "batch" in leg.flags and any(spelling in body for spelling in _SEND_SPELLINGS)
 
 
 def _safe(extensions: dict[str, object]) -> dict[str, object]:

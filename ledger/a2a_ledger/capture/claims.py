@@ -1,0 +1,61 @@
+"""Who opens a task: of calls that come at once and mean the same one, one does, and the others join it.
+
+The log alone cannot tell yet: what was decided a moment ago is not in it before its first byte
+leaves. So each guard holds what it is opening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from a2a_ledger.capture.reader import LogReader
+
+_REMEMBERED = 4096
+
+Key = tuple[str, ...]
+
+
+class Claims:
+    """The tasks that one guard is opening, by what they are known by before the log knows them."""
+
+    def __init__(self) -> None:
+        self._tasks: OrderedDict[Key, str] = OrderedDict()
+        self._locks: dict[tuple[int, Key], tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def opening(self, key: Key) -> AsyncGenerator[None]:
+        """Be the only one of this event loop that looks up and opens what this key means."""
+        place = (id(asyncio.get_running_loop()), key)
+        lock, waiting = self._locks.get(place, (asyncio.Lock(), 0))
+        self._locks[place] = (lock, waiting + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._locks[place]
+            if waiting == 1:
+                del self._locks[place]
+            else:
+                self._locks[place] = (lock, waiting - 1)
+
+    def task(self, key: Key) -> str | None:
+        """Return the task that is being opened under this key."""
+        return self._tasks.get(key)
+
+    def hold(self, key: Key, task: str) -> None:
+        """Take note that a task is opened under this key."""
+        self._tasks[key] = task
+        while len(self._tasks) > _REMEMBERED:
+            self._tasks.popitem(last=False)
+
+
+def is_of_peer(reader: LogReader, task: str, peer: str) -> bool:
+    """Say whether a local task is one of this peer: its first event says so, or it has none yet."""
+    first = reader.read_stream(f"task:{task}", limit=1)
+    return not first or first[0].data.get("peer") in {peer, None}
