@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import multiprocessing
 import shutil
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -204,5 +205,33 @@ def test_a_forked_child_ends_without_its_parents_ledger(tmp_path: Path) -> None:
         child.join(10)
         assert child.exitcode == 0
         ledger.append([note(ledger, ledger.new_task())])
+    with open_at(tmp_path / "audit", read_only=True) as again:
+        assert audit_ledger(again).faults == ()
+
+
+def _append_in_child(ledger: ContractLedger, task: str) -> None:
+    ledger.append([note(ledger, task)])
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_writes_can_write_itself(tmp_path: Path) -> None:
+    with ContractLedger.open(tmp_path / "audit") as ledger:
+        task = ledger.new_task()
+        stop = threading.Event()
+
+        def keep_writing() -> None:
+            while not stop.is_set():
+                ledger.append([note(ledger, task)])
+
+        writer = threading.Thread(target=keep_writing)
+        writer.start()
+        fork = multiprocessing.get_context("fork")
+        for _ in range(10):
+            child = fork.Process(target=_append_in_child, args=(ledger, task))
+            child.start()
+            child.join(20)
+            assert child.exitcode == 0
+        stop.set()
+        writer.join()
     with open_at(tmp_path / "audit", read_only=True) as again:
         assert audit_ledger(again).faults == ()

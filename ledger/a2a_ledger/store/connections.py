@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.store.faults import as_ledger_error, is_busy, translated
-from a2a_ledger.store.forks import forget_in_child
+from a2a_ledger.store.forks import pause_for_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT = 30.0
 """Seconds that a writer waits for the lock before it gives up."""
 
+_FORK_PATIENCE = 2.0  # seconds that a fork waits for reads of this process to end
 _NAP = 0.0002  # seconds; the longest nap grows from here with every failed attempt, up to
 _LONGEST_NAP = 0.002
 
@@ -64,7 +65,7 @@ class Connections:
         self._immutable = False
         self._closed = False
         self._renew()
-        forget_in_child(self)
+        pause_for_fork(self)
 
     def _renew(self) -> None:
         """Start with fresh locks and no connections; in memory the one connection is the database."""
@@ -72,10 +73,29 @@ class Connections:
         self._owner = 0
         self._idle_lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
+        self._lent = 0
         if not self.in_memory:
             self._writer: sqlite3.Connection | None = None
         elif not hasattr(self, "_writer"):
             self._writer = self._open_writer()
+
+    def pause(self) -> None:
+        """Wait for the write and the reads that are under way, and let no other begin, until `go_on`.
+
+        SQLite's own locks in memory are then free, so that a child can use SQLite at all.
+        """
+        self._write_lock.acquire()
+        self._idle_lock.acquire()
+        deadline = time.monotonic() + _FORK_PATIENCE
+        while self._lent and time.monotonic() < deadline:  # the thread that forks may itself be reading
+            self._idle_lock.release()
+            time.sleep(_NAP)
+            self._idle_lock.acquire()
+
+    def go_on(self) -> None:
+        """Let reads and writes begin again."""
+        self._idle_lock.release()
+        self._write_lock.release()
 
     def forget(self) -> None:
         """Drop what came over a fork: the child must not touch the parent's connections."""
@@ -121,14 +141,17 @@ class Connections:
             return
         with self._idle_lock:
             connection = self._idle.pop() if self._idle else None
-        with translated(self.name):
-            connection = connection or self._open()
-            try:
+            self._lent += 1
+        try:
+            with translated(self.name):
+                connection = connection or self._open()
                 yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                with self._idle_lock:
+        finally:
+            if connection is not None and connection.in_transaction:
+                connection.execute("ROLLBACK")
+            with self._idle_lock:
+                self._lent -= 1
+                if connection is not None:
                     self._idle.append(connection)
 
     def close(self) -> None:
