@@ -202,7 +202,7 @@ class _Import:
             adopted = TaskAdopted(peer=peer.id, peer_url=peer.url, task_id=task_id, context_id=leg.context_id)
             return [self._draft(adopted, exchange.stream)]
         self.report.tasks += 1
-        schemes = sorted({secret.scheme for secret in exchange.seen.secrets})
+        schemes = sorted({secret.scheme for secret in exchange.seen.secrets if secret.scheme})
         event, blobs = reconstructed(leg, peer=peer, found=card, profile=self._ledger.profile, schemes_offered=schemes)
         return [self._draft(event, exchange.stream, blobs)]
 
@@ -378,8 +378,8 @@ class _Import:
         return self._ledger.draft(imported, stream=stream, blobs=blobs, how="import")
 
 
-def _withhold_all(_role: str, body: bytes) -> list[tuple[int, int]]:
-    return [(0, len(body))]
+def _withhold_all(role: str, octets: bytes) -> list[tuple[int, int]]:
+    return [(0, len(octets))] if role == "body" else []
 
 
 def _query_values(url: str) -> list[Secret]:

@@ -28,7 +28,16 @@ from a2a_ledger.capture.card_record import (
     card_failure_event,
     configured_card_event,
 )
-from a2a_ledger.capture.redacted import Seen, bare_url, blobs_of, credentials_of, see, text_blob
+from a2a_ledger.capture.redacted import (
+    Seen,
+    blobs_of,
+    credentials_of,
+    recorded_url,
+    see,
+    seen_as,
+    text_blob,
+    without_secrets,
+)
 from a2a_ledger.events import MessageRecorded
 from a2a_ledger.wire import header
 
@@ -122,7 +131,9 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
         redactor: the user's own redaction.
     """
     address = url if url is not None else leg.url
+    seen = seen_as(seen, leg)
     secrets = [*seen.secrets, *known]
+    leg = without_secrets(leg, secrets)
     outgoing = leg.leg == "request"
     cut_short = len(seen.body) > at.settings.keep_body
     event = MessageRecorded(
@@ -130,7 +141,7 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
         direction="out" if outgoing else "in",
         leg=leg.leg,
         binding=leg.binding,
-        url=bare_url(address),
+        url=recorded_url(address, secrets, redactor),
         method=leg.method,
         method_spelled=leg.method_spelled,
         wire_version=leg.version,
@@ -164,6 +175,7 @@ def failure_event(  # noqa: PLR0913 - see message_event
     answers: Ref | None,
     known: Sequence[Secret] = (),
     status: int | None = None,
+    redactor: Redactor | None = None,
 ) -> tuple[MessageRecorded, dict[str, Content]]:
     """Return the event of a request that got no (whole) answer, leg `error`.
 
@@ -175,10 +187,11 @@ def failure_event(  # noqa: PLR0913 - see message_event
         answers: the request's record.
         known: credentials of the exchange, cut from the error's text too.
         status: if the answer had begun.
+        redactor: the user's own redaction.
     """
-    event = _without_content(request, "error", peer, answers)
+    event = _without_content(request, "error", peer, answers, known, redactor)
     event = replace(event, status=status, error_kind=failure.kind, tls_alert=failure.tls_alert)
-    return event, {"error": text_blob(failure.text, known, at)}
+    return event, {"error": text_blob(failure.text, known, at, redactor)}
 
 
 def stream_end_event(  # noqa: PLR0913 - see message_event
@@ -192,6 +205,7 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
     text: str = "",
     status: int | None = None,
     known: Sequence[Secret] = (),
+    redactor: Redactor | None = None,
 ) -> tuple[MessageRecorded, dict[str, Content]]:
     """Return the event of the end of a stream, however it came, leg `stream-end`.
 
@@ -205,20 +219,25 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
         text: what the failure said.
         status: HTTP status of the stream.
         known: credentials of the exchange.
+        redactor: the user's own redaction.
     """
-    event = _without_content(request, "stream-end", peer, answers)
+    event = _without_content(request, "stream-end", peer, answers, known, redactor)
     kind = None if how == _ENDS_WELL else how
     event = replace(event, status=status, sequence=sequence, error_kind=kind)
-    return event, {"error": text_blob(text, known, at)} if text else {}
+    return event, {"error": text_blob(text, known, at, redactor)} if text else {}
 
 
-def _without_content(request: Leg, leg: str, peer: str, answers: Ref | None) -> MessageRecorded:
+def _without_content(  # noqa: PLR0913, PLR0917 - what the two events without a body have in common
+    request: Leg, leg: str, peer: str, answers: Ref | None, known: Sequence[Secret], redactor: Redactor | None
+) -> MessageRecorded:
+    url = recorded_url(request.url, known, redactor)
+    request = without_secrets(request, known)
     return MessageRecorded(
         peer=peer,
         direction="in",
         leg=leg,
         binding=request.binding,
-        url=bare_url(request.url),
+        url=url,
         method=request.method,
         method_spelled=request.method_spelled,
         task_id=request.task_id,

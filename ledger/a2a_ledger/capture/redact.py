@@ -3,18 +3,24 @@
 docs/format.md sections 3 and 4. A credential's bytes and its salt are never stored; its length
 and its place are. Beside it stands the operator's own mark of the credential, by which the same
 token can be recognised again in this ledger; the mark proves nothing to anybody else.
+
+A credential is cut twice over: at the place that it came from, whatever its length, and wherever else
+its octets stand in the same exchange, in any spelling of `spelled`, if they are at least six. A shorter
+one is not looked for elsewhere, since it would match by chance.
 """
 
 from __future__ import annotations
 
 import hmac
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
-from urllib.parse import unquote_to_bytes, urlsplit
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
+from a2a_ledger.capture.spelled import Span, find_spelled, merge
+from a2a_ledger.capture.url_secrets import query_values, secret_places, user_infos
 from a2a_ledger.codec import Content, Withheld
 
 if TYPE_CHECKING:
@@ -22,7 +28,12 @@ if TYPE_CHECKING:
 
 Headers = Sequence[tuple[str, str]]
 Redactor = Callable[[str, bytes], Iterable[tuple[int, int]]]
-"""The user's own redaction: (role, bytes) to the (start, end) spans to withhold."""
+"""The user's own redaction: (role, octets) to the (start, end) spans of the octets to withhold.
+
+Roles: `body` of a message, or a block of an event stream as it came; `card` for the body of an answer to a
+card GET; `url` as asked; `header:<name>` in lower case for a header's value, as it stands between the quotes
+of its JSON string; `error` for what a library said. A span in a url is withheld from the record's fields too.
+"""
 
 REDACT_DOMAIN = b"a2a-ledger/redact/v1\0"
 
@@ -45,126 +56,60 @@ KEPT_HEADERS = (
 )
 """Headers that are recorded, in this order of preference; all others are not."""
 
-_CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "x-a2a-notification-token")
-_SECRET_MEMBERS = frozenset({"credentials", "token"})
-_PUSH_MEMBERS = frozenset({"pushnotificationconfig", "taskpushnotificationconfig", "authentication"})
-_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "x-a2a-notification-token")
+"""Headers that are recorded with their value as a hole."""
+
+_SCHEME_THEN_SECRET = ("authorization", "proxy-authorization")
 _SHORTEST_CUT = 6
-"""A shorter secret is not searched for in bodies: it would match by chance."""
-
 _MAX_HEADERS = 16
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKeyPlace:
-    """Where a card's apiKey scheme puts its key: (scheme name, header | query | cookie, member name)."""
-
-    scheme: str
-    location: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Secret:
-    """A credential seen on the wire: the scheme that names it, and its octets."""
+    """A credential seen on the wire.
+
+    Attributes:
+        scheme: what names it; "" where no card does, and then it is cut but leaves no mark.
+        value: its octets, of which the mark is made.
+        parts: octets inside of it that are secret by themselves: a password, a cookie's value.
+    """
 
     scheme: str
     value: bytes
+    parts: tuple[bytes, ...] = ()
+
+    @cached_property
+    def wanted(self) -> frozenset[bytes]:
+        """Return the octets to look for in other places, see `wanted_of`."""
+        return frozenset(value for value in _forms((self.value, *self.parts)) if len(value) >= _SHORTEST_CUT)
 
 
-def api_key_places(schemes: dict[str, object]) -> list[ApiKeyPlace]:
-    """Return the places that a contract's scheme table (docs/format.md section 7) names for API keys."""
-    places: list[ApiKeyPlace] = []
-    for name, scheme in schemes.items():
-        if isinstance(scheme, dict):
-            entry = cast("dict[str, object]", scheme)
-            if entry.get("kind") == "apiKey":
-                places.append(ApiKeyPlace(name, str(entry.get("in", "")).lower(), str(entry.get("name", "")).lower()))
-    return places
+def wanted_of(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
+    """Return the octets to look for, longest first: each secret and its parts, as sent and percent-decoded.
 
-
-def find_secrets(headers: Headers, url: str, body: bytes, schemes: dict[str, object]) -> list[Secret]:
-    """Find every credential of one request or response, in headers, url and body.
-
-    Args:
-        headers: names and values as on the wire.
-        url: the url asked.
-        body: exact body bytes.
-        schemes: the scheme table of the contract in force, which names API keys and bearer schemes.
+    Header octets are read as ISO 8859-1 by some and as UTF-8 by others, so both are looked for. What is
+    shorter than six octets is not looked for.
     """
-    places = api_key_places(schemes)
-    secrets: list[Secret] = []
-    for name, value in headers:
-        lower = name.lower()
-        if lower in _CREDENTIAL_HEADERS:
-            secrets.append(_from_credential_header(lower, value, schemes, places))
-        secrets.extend(
-            Secret(place.scheme, value.encode("latin-1", "replace"))
-            for place in places
-            if place.location == "header" and place.name == lower and lower not in _CREDENTIAL_HEADERS
-        )
-    query = urlsplit(url).query
-    for pair in query.split("&") if query else ():
-        name, _, value = pair.partition("=")
-        if value:
-            key = unquote_to_bytes(name).decode("utf-8", "replace").lower()
-            secrets.extend(
-                Secret(place.scheme, value.encode())
-                for place in places
-                if place.location == "query" and place.name == key
-            )
-    if body and any(member in body for member in (b'"token"', b'"credentials"')):
-        secrets.extend(_from_body(body))
-    return [secret for secret in secrets if secret.value]
+    found = {value for secret in secrets for value in secret.wanted}
+    return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
-def _from_credential_header(name: str, value: str, schemes: dict[str, object], places: Sequence[ApiKeyPlace]) -> Secret:
-    if name in {"authorization", "proxy-authorization"}:
-        kind, _, token = value.partition(" ")
-        if not token:
-            kind, token = "", value
-        return Secret(_scheme_for(kind.lower(), schemes, places), token.strip().encode("latin-1", "replace"))
-    if name in {"cookie", "set-cookie"}:
-        cookies = {part.partition("=")[0].strip().lower() for part in value.split(";")}
-        named = [place.scheme for place in places if place.location == "cookie" and place.name in cookies]
-        return Secret(named[0] if named else name, value.encode("latin-1", "replace"))
-    return Secret("push-token", value.encode("latin-1", "replace"))
-
-
-def _scheme_for(kind: str, schemes: dict[str, object], places: Sequence[ApiKeyPlace]) -> str:
-    """Name the card's scheme that an Authorization header of this kind serves; else say what it is."""
-    for place in places:
-        if place.location == "header" and place.name == "authorization":
-            return place.scheme
-    for name, scheme in schemes.items():
-        entry = cast("dict[str, object]", scheme) if isinstance(scheme, dict) else {}
-        of_kind = entry.get("kind") == "http" and entry.get("scheme") == kind
-        bearer = kind == "bearer" and entry.get("kind") in {"oauth2", "openIdConnect"}
-        if of_kind or bearer:
-            return name
-    return f"authorization:{kind}" if kind else "authorization"
-
-
-def _from_body(body: bytes) -> list[Secret]:
-    """Find push tokens and push credentials by the members that hold them."""
-    try:
-        document = cast("object", json.loads(body))
-    except (ValueError, RecursionError):
-        return []
-    found: list[Secret] = []
-    waiting: list[tuple[object, bool]] = [(document, False)]
-    while waiting:
-        node, in_push = waiting.pop()
-        if isinstance(node, dict):
-            for name, value in cast("dict[str, object]", node).items():
-                if in_push and name in _SECRET_MEMBERS and isinstance(value, str):
-                    found.append(
-                        Secret("push-token", json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "replace"))
-                    )
-                else:
-                    waiting.append((value, in_push or name.lower() in _PUSH_MEMBERS))
-        elif isinstance(node, list):
-            waiting.extend((item, in_push) for item in cast("list[object]", node))
+def _forms(values: Iterable[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    for value in values:
+        found.add(value)
+        if b"%" in value:
+            found.add(unquote_to_bytes(value))
+        if b"+" in value:
+            found.add(unquote_to_bytes(value.replace(b"+", b" ")))
+        if b" " in value:
+            found.add(value.replace(b" ", b"+"))
+    for value in [value for value in found if not value.isascii()]:
+        found.add(value.decode("latin-1").encode())
+        text = value.decode("utf-8", "ignore")
+        if text.encode() == value:
+            found.add(text.encode("latin-1", "ignore"))
     return found
 
 
@@ -172,27 +117,32 @@ def mark_credentials(secrets: Iterable[Secret], key_id: str, key: bytes) -> list
     """Return the operator's marks: HMAC-SHA-256 over the domain and the credential's octets, each once."""
     marks: dict[tuple[str, str], Credential] = {}
     for secret in secrets:
-        mac = hmac.digest(key, REDACT_DOMAIN + secret.value, "sha256").hex()
-        marks[secret.scheme, mac] = {"k": key_id, "mac": mac, "scheme": secret.scheme}
+        if secret.scheme:
+            mac = hmac.digest(key, REDACT_DOMAIN + secret.value, "sha256").hex()
+            marks[secret.scheme, mac] = {"k": key_id, "mac": mac, "scheme": secret.scheme}
     return list(marks.values())
 
 
-def kept_headers(headers: Headers, secrets: Sequence[Secret]) -> list[Content]:
+def kept_headers(headers: Headers, secrets: Sequence[Secret], redactor: Redactor | None = None) -> list[Content]:
     """Return the header blobs: the RFC 8785 text of `[name, value]`, credentials cut (docs/format.md section 3).
 
-    At most 16: the allow-list in its order, and every header that carried a credential.
+    At most 16: the allow-list in its order, and every header that carried a credential. A `Location` loses its
+    user info and the query values whose names tell a secret.
     """
-    carried = {secret.value for secret in secrets}
+    carried = {secret.value for secret in secrets if secret.scheme}
     chosen: list[tuple[int, str, str]] = []
     for name, value in headers:
         lower = name.lower()
-        credential = lower in _CREDENTIAL_HEADERS or value.encode("latin-1", "replace") in carried
-        if credential:
+        if lower in CREDENTIAL_HEADERS or (carried and value.encode("latin-1", "replace") in carried):
             chosen.append((-1, lower, value))
         elif lower in KEPT_HEADERS and not _says_nothing_new(lower, value, headers):
             chosen.append((KEPT_HEADERS.index(lower), lower, value))
     chosen.sort(key=lambda item: item[0])
-    return [_header_blob(name, value, secrets) for _, name, value in chosen[:_MAX_HEADERS]]
+    wanted = wanted_of(secrets)
+    return [
+        _header_blob(name, value, wanted, redactor, is_credential=rank < 0)
+        for rank, name, value in chosen[:_MAX_HEADERS]
+    ]
 
 
 def _says_nothing_new(name: str, value: str, headers: Headers) -> bool:
@@ -200,71 +150,84 @@ def _says_nothing_new(name: str, value: str, headers: Headers) -> bool:
     return name == "x-a2a-extensions" and any(k.lower() == "a2a-extensions" and v == value for k, v in headers)
 
 
-def _header_blob(name: str, value: str, secrets: Sequence[Secret]) -> Content:
-    text = json.dumps([name, value], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    wanted = [json.dumps(s.value.decode("latin-1"), ensure_ascii=False)[1:-1].encode() for s in secrets]
-    return _cut_spans(text, _occurrences(text, [w for w in wanted if w], within=(len(name) + 3, len(text))))
-
-
-def cut(
-    role: str, body: bytes, secrets: Sequence[Secret], *, redactor: Redactor | None = None, keep: int | None = None
+def _header_blob(
+    name: str, value: str, wanted: Sequence[bytes], redactor: Redactor | None, *, is_credential: bool
 ) -> Content:
-    """Return a body's parts: credentials by exact match, the user's own spans, and the tail over `keep` become holes.
-
-    Cuts lie inside JSON strings, so that the body with `*` for the holes still parses.
-    """
-    wanted = sorted({s.value for s in secrets if len(s.value) >= _SHORTEST_CUT}, key=len, reverse=True)
-    spans = _in_strings(body, wanted) if wanted and any(w in body for w in wanted) else []
+    begin = f'[{_quoted(name)},"'.encode("utf-8", "replace")
+    inner = _quoted(value)[1:-1].encode("utf-8", "replace")
+    spans = find_spelled(inner, wanted)
+    if is_credential:
+        word = inner.find(b" ") + 1 if name in _SCHEME_THEN_SECRET else 0
+        spans.append((word, len(inner)))
+    elif name == "location":
+        spans += secret_places(inner)
     if redactor is not None:
-        spans = _merge([*spans, *redactor(role, body)], len(body))
+        spans += redactor(f"header:{name}", inner)
+    here = [(start + len(begin), end + len(begin)) for start, end in merge(spans, len(inner))]
+    return _cut_spans(begin + inner + b'"]', here)
+
+
+def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
+    role: str,
+    body: bytes,
+    secrets: Sequence[Secret],
+    *,
+    places: Iterable[Span] = (),
+    redactor: Redactor | None = None,
+    keep: int | None = None,
+) -> Content:
+    """Return a body's parts: credentials, the user's own spans, and the tail over `keep` become holes.
+
+    Cuts inside of a JSON string cover whole escapes and characters, so that the body with `*` for the holes
+    still parses. A secret is cut outside of strings too; such a text then does not parse, and says so.
+
+    Args:
+        role: see `Redactor`.
+        body: exact bytes.
+        secrets: what must not stand in it.
+        places: spans that are secret because of where they stand.
+        redactor: the user's own redaction.
+        keep: how many bytes of it are kept.
+    """
+    spans = [*find_spelled(body, wanted_of(secrets)), *places] if secrets or places else []
+    if role == "error":
+        spans += user_infos(body)
+    if redactor is not None:
+        spans += redactor(role, body)
+    spans = merge(spans, len(body))
     if keep is None or len(body) <= keep:
         return _cut_spans(body, spans)
     head = _cut_spans(body[:keep], [(a, min(b, keep)) for a, b in spans if a < keep])
     return Content(parts=(*head.parts, Withheld(body[keep:])), kept="head")
 
 
-def cut_url(url: str, secrets: Sequence[Secret]) -> Content:
-    """Return a url with its secret query values as holes."""
+def cut_url(url: str, secrets: Sequence[Secret], *, redactor: Redactor | None = None) -> Content:
+    """Return a url with its user info, its secret query values, and every known secret as holes."""
     text = url.encode("utf-8", "replace")
-    start = text.find(b"?")
-    return _cut_spans(
-        text, _occurrences(text, [s.value for s in secrets], within=(start, len(text))) if start >= 0 else []
-    )
+    values = {secret.value for secret in secrets}
+    spans = [*secret_places(text), *find_spelled(text, wanted_of(secrets))]
+    spans += [value.span for value in query_values(text) if text[slice(*value.span)] in values]
+    if redactor is not None:
+        spans += redactor("url", text)
+    return _cut_spans(text, merge(spans, len(text)))
 
 
-def _in_strings(body: bytes, wanted: Sequence[bytes]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for string in _JSON_STRING.finditer(body):
-        spans.extend(_occurrences(body, wanted, within=(string.start() + 1, string.end() - 1)))
-    if spans:
-        return _merge(spans, len(body))
-    return _occurrences(body, wanted, within=(0, len(body)))  # not JSON: nothing to keep parseable
+def starred(text: str, wanted: Sequence[bytes]) -> str:
+    """Return a text that is lifted into a record, with `*` for each octet of a secret that stands in it."""
+    octets = text.encode("utf-8", "surrogatepass") if wanted else b""
+    spans = find_spelled(octets, wanted)
+    if not spans:
+        return text
+    return filled(_cut_spans(octets, spans))
 
 
-def _occurrences(text: bytes, wanted: Sequence[bytes], *, within: tuple[int, int]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    start, end = within
-    for value in wanted:
-        at = text.find(value, start, end) if value else -1
-        while at >= 0:
-            spans.append((at, at + len(value)))
-            at = text.find(value, at + len(value), end)
-    return _merge(spans, len(text))
+def filled(content: Content) -> str:
+    """Return a content as text, with `*` for each octet of its holes."""
+    parts = [b"*" * len(part.content) if isinstance(part, Withheld) else part for part in content.parts]
+    return b"".join(parts).decode("utf-8", "surrogatepass")
 
 
-def _merge(spans: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, a), min(b, length)) for a, b in spans):
-        if start >= end:
-            continue
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _cut_spans(text: bytes, spans: Sequence[tuple[int, int]]) -> Content:
+def _cut_spans(text: bytes, spans: Sequence[Span]) -> Content:
     parts: list[bytes | Withheld] = []
     at = 0
     for start, end in spans:

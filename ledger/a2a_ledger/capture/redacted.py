@@ -3,74 +3,154 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from a2a_ledger.capture.redact import Redactor, Secret, cut, cut_url, find_secrets, kept_headers, mark_credentials
+from a2a_ledger.capture.credentials import find_push_secrets, find_secrets
+from a2a_ledger.capture.push_objects import may_hold_push
+from a2a_ledger.capture.redact import (
+    Redactor,
+    Secret,
+    cut,
+    cut_url,
+    filled,
+    kept_headers,
+    mark_credentials,
+    starred,
+    wanted_of,
+)
 from a2a_ledger.jsontext import is_scalar_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from a2a_ledger.capture.credentials import ApiKeyPlace
+    from a2a_ledger.capture.spelled import Span
     from a2a_ledger.codec import Content
     from a2a_ledger.events import Credential
     from a2a_ledger.ledger import ContractLedger
-    from a2a_ledger.wire import Headers
+    from a2a_ledger.wire import Headers, Leg
 
 MAX_CREDENTIALS = 8
 MAX_SCHEME = 128
 _MAX_URL = 1024
+_LIFTED = ("method_spelled", "rpc_id", "message_id", "task_id", "context_id", "tenant", "state", "redirect")
+"""The texts of a leg that come from the wire as they are."""
 
 
 class Seen(NamedTuple):
-    """One leg as it came: headers, body, and the credentials found in it."""
+    """One leg as it came: headers, body, the credentials found in it, and where some stand in the body."""
 
     headers: Headers
     body: bytes
     secrets: tuple[Secret, ...]
+    places: tuple[Span, ...] = ()
 
 
-def see(headers: Headers, body: bytes, *, url: str = "", schemes: Mapping[str, object] | None = None) -> Seen:
+def see(
+    headers: Headers,
+    body: bytes,
+    *,
+    url: str = "",
+    schemes: Mapping[str, object] | None = None,
+    places: Iterable[ApiKeyPlace] = (),
+) -> Seen:
     """Find the credentials in one leg, before anything of it is recorded.
 
     Args:
         headers: as on the wire.
-        body: after content decoding.
+        body: after content decoding; of a stream event the block as it came. A card is not looked through: b"".
         url: of a request, which may hold a key in its query.
         schemes: the contract's scheme table, which says where API keys stand.
+        places: where else some card of the peer puts an API key.
     """
-    return Seen(headers, body, tuple(find_secrets(headers, url, body, dict(schemes or {}))))
+    secrets = find_secrets(headers, url, schemes or {}, places)
+    if not may_hold_push(body):
+        return Seen(headers, body, tuple(secrets))
+    found, spans = find_push_secrets(body)
+    return Seen(headers, body, (*secrets, *found), tuple(spans))
+
+
+def seen_as(seen: Seen, leg: Leg) -> Seen:
+    """Return what was seen, with what the leg's method tells: all of a push configuration's body is one."""
+    if (
+        not seen.body
+        or leg.method is None
+        or not leg.method.endswith(("PushNotificationConfig", "NotificationConfigs"))
+    ):
+        return seen
+    found, spans = find_push_secrets(seen.body, is_push=True)
+    new = [secret for secret in found if secret not in seen.secrets]
+    return seen._replace(secrets=(*seen.secrets, *new), places=tuple(spans))
+
+
+def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = False) -> Leg:
+    """Return a leg whose texts, which go into records, have `*` for each octet of a known secret.
+
+    A peer may have a token in a path, or answer with it where an id is expected.
+
+    Args:
+        leg: as read.
+        secrets: of its exchange.
+        with_url: its url too; without, the url stays as it is, for a blob that has holes in it.
+    """
+    wanted = wanted_of(secrets)
+    if not wanted:
+        return leg
+
+    texts = {name: value for name in _LIFTED if (value := cast("str | None", getattr(leg, name)))}
+    if with_url:
+        texts["url"] = leg.url
+    clean: dict[str, Any] = {name: starry for name, text in texts.items() if (starry := starred(text, wanted)) != text}
+    pin = {name: starred(value, wanted) for name, value in (leg.pin or {}).items()}
+    if pin != (leg.pin or {}):
+        clean["pin"] = pin
+    extensions = tuple(starred(uri, wanted) for uri in leg.extensions)
+    if extensions != leg.extensions:
+        clean["extensions"] = extensions
+    return replace(leg, **clean) if clean else leg
 
 
 def blobs_of(
     url: str, seen: Seen, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None
 ) -> dict[str, Content]:
     """Return the blobs of one leg: kept headers, body, and the url if a record cannot hold all of it."""
-    blobs = {f"header.{i:02}": content for i, content in enumerate(kept_headers(seen.headers, secrets))}
+    blobs = {f"header.{i:02}": content for i, content in enumerate(kept_headers(seen.headers, secrets, redactor))}
     if seen.body:
-        blobs["body"] = cut("body", seen.body, secrets, redactor=redactor, keep=at.settings.keep_body)
-    if "?" in url or bare_url(url) != url:
-        blobs["url"] = cut_url(url, secrets)
+        keep = at.settings.keep_body
+        blobs["body"] = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep)
+    if recorded_url(url, secrets, redactor) != url:
+        blobs["url"] = cut_url(url, secrets, redactor=redactor)
     return blobs
 
 
-def text_blob(text: str, secrets: Sequence[Secret], at: ContractLedger) -> Content:
+def text_blob(text: str, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None) -> Content:
     """Return free text, such as an error's, as a blob."""
-    return cut("error", text.encode("utf-8", "replace"), secrets, keep=at.settings.keep_body)
+    octets = text.encode("utf-8", "replace")
+    return cut("error", octets, secrets, redactor=redactor, keep=at.settings.keep_body)
 
 
 def credentials_of(secrets: Sequence[Secret], peer: str, at: ContractLedger) -> list[Credential] | None:
     """Return the marks of the credentials that a leg carried; None: it carried none that can be seen."""
-    if not secrets:
+    if not any(secret.scheme for secret in secrets):
         return None
     key_id, key = at.store.keys.redaction_key(peer)
     named = [Secret(cut_text(secret.scheme, MAX_SCHEME), secret.value) for secret in secrets]
     return mark_credentials(named, key_id, key)[:MAX_CREDENTIALS]
 
 
+def recorded_url(url: str, secrets: Sequence[Secret] = (), redactor: Redactor | None = None) -> str:
+    """Return a url as a record holds it: bare, and with `*` for what its blob has holes for."""
+    if redactor is not None:
+        return bare_url(filled(cut_url(url, secrets, redactor=redactor)))
+    wanted = wanted_of(secrets)
+    return bare_url(starred(url, wanted) if wanted else url)
+
+
 def bare_url(url: str) -> str:
     """Return a url without user info, query and fragment, short enough for a record."""
     bare = re.split(r"[?#]", url, maxsplit=1)[0]
-    bare = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/@]*@", r"\1", bare)
+    bare = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/\\]*@", r"\1", bare)
     return cut_text(bare, _MAX_URL)
 
 

@@ -1,0 +1,151 @@
+"""Which credentials one request or answer carries: in its headers, its url, and a push configuration. Pure.
+
+docs/format.md section 3.3. What the card names as an API key, the headers and the user info that HTTP has for
+credentials, and the tokens of push configurations leave a mark; a value that only its name tells (`access_token`)
+is cut without one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+from urllib.parse import unquote_to_bytes
+
+from a2a_ledger.capture.push_objects import push_values, string_value
+from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, Headers, Secret
+from a2a_ledger.capture.url_secrets import query_values, tells, user_info
+
+if TYPE_CHECKING:
+    from a2a_ledger.capture.spelled import Span
+
+
+class ApiKeyPlace(NamedTuple):
+    """Where a card's apiKey scheme puts its key: (scheme name, header | query | cookie, member name).
+
+    Without a scheme's name a key is cut there and leaves no mark.
+    """
+
+    scheme: str
+    location: str
+    name: str
+
+
+def api_key_places(schemes: Mapping[str, object]) -> list[ApiKeyPlace]:
+    """Return the places that a scheme table (docs/format.md section 7) names for API keys."""
+    places: list[ApiKeyPlace] = []
+    for name, scheme in schemes.items():
+        if isinstance(scheme, Mapping):
+            entry = cast("Mapping[str, object]", scheme)
+            if entry.get("kind") == "apiKey":
+                places.append(ApiKeyPlace(name, str(entry.get("in", "")).lower(), str(entry.get("name", "")).lower()))
+    return places
+
+
+def find_secrets(
+    headers: Headers, url: str, schemes: Mapping[str, object], more: Iterable[ApiKeyPlace] = ()
+) -> list[Secret]:
+    """Find the credentials in the headers and the url of one request or answer.
+
+    Args:
+        headers: names and values as on the wire.
+        url: the url asked, "" of an answer.
+        schemes: the scheme table of the contract in force, which names API keys and bearer schemes.
+        more: other places in which some card of this peer puts an API key.
+    """
+    places = [*api_key_places(schemes), *more]
+    by_header = {place.name: place.scheme for place in reversed(places) if place.location == "header"}
+    secrets: list[Secret] = []
+    for name, value in headers:
+        lower = name.lower()
+        if lower in CREDENTIAL_HEADERS:
+            secrets.append(_from_credential_header(lower, value, schemes, places))
+        elif lower in by_header or tells(lower):
+            secrets.append(Secret(by_header.get(lower, ""), _octets(value)))
+    if "?" in url or "#" in url or "@" in url:
+        secrets += _from_url(url.encode("utf-8", "replace"), schemes, places)
+    return [secret for secret in secrets if secret.value]
+
+
+def find_push_secrets(body: bytes, *, is_push: bool = False) -> tuple[list[Secret], list[Span]]:
+    """Find the credentials of push configurations in a body, and where they stand.
+
+    Args:
+        body: JSON, or a block of an event stream.
+        is_push: the method says that the body is a push configuration.
+    """
+    spans = push_values(body, is_push=is_push)
+    values = [string_value(body[start:end]).encode("utf-8", "surrogateescape") for start, end in spans]
+    return [Secret("push-token", value) for value in values if value], spans
+
+
+def _from_credential_header(
+    name: str, value: str, schemes: Mapping[str, object], places: Sequence[ApiKeyPlace]
+) -> Secret:
+    if name in {"authorization", "proxy-authorization"}:
+        kind, _, token = value.partition(" ")
+        if not token:
+            kind, token = "", value
+        octets = _octets(token.strip())
+        parts = _basic_parts(octets) if kind.lower() == "basic" else ()
+        return Secret(_scheme_for(kind.lower(), schemes, places), octets, parts)
+    if name in {"cookie", "set-cookie"}:
+        pairs = value.split(";") if name == "cookie" else value.split(";")[:1]  # what follows there is no secret
+        cookies = {part.partition("=")[0].strip().lower(): part.partition("=")[2].strip() for part in pairs}
+        named = [one.scheme for one in places if one.scheme and one.location == "cookie" and one.name in cookies]
+        parts = tuple(_octets(single.strip('"')) for single in cookies.values() if single)
+        return Secret(named[0] if named else name, _octets(value), parts)
+    return Secret("push-token", _octets(value))
+
+
+def _from_url(url: bytes, schemes: Mapping[str, object], places: Sequence[ApiKeyPlace]) -> list[Secret]:
+    """Find user info, which HTTP clients send as Basic credentials, and secret query values."""
+    secrets: list[Secret] = []
+    info = user_info(url)
+    if info is not None:
+        user, _, password = url[slice(*info)].partition(b":")
+        pair = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)
+        basic = base64.b64encode(pair)
+        secrets.append(Secret(_scheme_for("basic", schemes, places), basic, (url[slice(*info)], *_basic_parts(basic))))
+    by_query = {place.name: place.scheme for place in reversed(places) if place.location == "query"}
+    secrets += [
+        Secret(by_query.get(value.name, ""), url[slice(*value.span)])
+        for value in query_values(url)
+        if value.name in by_query or tells(value.name)
+    ]
+    return secrets
+
+
+def _basic_parts(token: bytes) -> tuple[bytes, ...]:
+    """Return user:password of Basic credentials (RFC 7617), and each half; nothing when it is no base64."""
+    try:
+        pair = base64.b64decode(token, validate=True)
+    except binascii.Error:
+        return ()
+    user, _, password = pair.partition(b":")
+    return tuple(part for part in (pair, user, password) if part)
+
+
+def _scheme_for(kind: str, schemes: Mapping[str, object], places: Sequence[ApiKeyPlace]) -> str:
+    """Name the card's scheme that an Authorization header of this kind serves; else say what it is."""
+    for place in places:
+        if place.scheme and place.location == "header" and place.name == "authorization":
+            return place.scheme
+    for name, scheme in schemes.items():
+        if not isinstance(scheme, Mapping):
+            continue
+        entry = cast("Mapping[str, object]", scheme)
+        of_kind = entry.get("kind") == "http" and entry.get("scheme") == kind
+        bearer = kind == "bearer" and entry.get("kind") in {"oauth2", "openIdConnect"}
+        if of_kind or bearer:
+            return name
+    return f"authorization:{kind}" if kind else "authorization"
+
+
+def _octets(value: str) -> bytes:
+    """Return a header's octets; of an imported one, whose text may hold any character, its UTF-8."""
+    try:
+        return value.encode("latin-1")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace")

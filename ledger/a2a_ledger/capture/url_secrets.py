@@ -1,0 +1,73 @@
+"""Places in a url that hold a secret: its user info, and query values whose name says so. Pure.
+
+RFC 3986 section 3.2.1 (user info) and 3.4. The fragment is read as a query is: an OAuth answer puts its
+token there.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.capture.spelled import Span
+
+_AUTHORITY = re.compile(rb"\s*+(?:[A-Za-z][A-Za-z0-9+.-]*+:)?//([^/?#\\]*+)")
+_IN_TEXT = re.compile(rb"://([^/?#\\\s\"'<>]*+)")
+_PAIR = re.compile(rb"[?#&;]([^=?#&;]*+)=([^#&;]*+)")
+_TELLING = frozenset(
+    {
+        *("apikey", "xapikey", "xgoogapikey", "key", "subscriptionkey", "ocpapimsubscriptionkey"),
+        *("token", "accesstoken", "authtoken", "idtoken", "refreshtoken", "xamzsecuritytoken", "sastoken", "jwt"),
+        *("auth", "authorization", "password", "passwd", "pwd", "secret", "clientsecret", "clientassertion"),
+        *("sig", "signature", "xamzsignature", "xgoogsignature", "code", "sessionid", "jsessionid", "sid"),
+        *("xauthtoken", "xaccesstoken", "credentials"),
+    }
+)
+
+
+class QueryValue(NamedTuple):
+    """One `name=value` of a url: the name read and in lower case, and where the value stands."""
+
+    name: str
+    span: Span
+
+
+def user_info(url: bytes) -> Span | None:
+    """Return where the user info of a url stands, without its `@`; None when it has none."""
+    found = _AUTHORITY.match(url)
+    return _before_at(url, found.span(1)) if found else None
+
+
+def user_infos(text: bytes) -> list[Span]:
+    """Return where the user info of the urls in a free text stands."""
+    return [span for found in _IN_TEXT.finditer(text) if (span := _before_at(text, found.span(1)))] if text else []
+
+
+def query_values(url: bytes) -> Iterator[QueryValue]:
+    """Yield the values in a url's query and fragment that are not empty."""
+    for found in _PAIR.finditer(url):
+        if found[2]:
+            yield QueryValue(unquote_to_bytes(found[1]).decode("utf-8", "replace").lower(), found.span(2))
+
+
+@lru_cache(maxsize=1024)
+def tells(name: str) -> bool:
+    """Say whether a query parameter or a header of this name holds a secret, whatever the card says."""
+    return re.sub(r"[^a-z0-9]", "", name.lower()) in _TELLING
+
+
+def secret_places(url: bytes) -> list[Span]:
+    """Return the places of a url that are never recorded."""
+    spans = [value.span for value in query_values(url) if tells(value.name)]
+    info = user_info(url)
+    return [info, *spans] if info else spans
+
+
+def _before_at(text: bytes, authority: Span) -> Span | None:
+    at = text.rfind(b"@", *authority)
+    return (authority[0], at) if at > authority[0] else None
