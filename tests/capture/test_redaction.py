@@ -15,9 +15,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from a2a_ledger.capture.credentials import ApiKeyPlace, find_push_secrets, find_secrets
+from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.known_schemes import schemes_in
 from a2a_ledger.capture.push_objects import push_values
-from a2a_ledger.capture.recorder import message_event, see
+from a2a_ledger.capture.recorder import (
+    card_ask_of,
+    card_event,
+    card_failure_event,
+    failure_event,
+    message_event,
+    see,
+)
 from a2a_ledger.capture.redact import Secret, cut, cut_url, filled, kept_headers, mark_credentials, starred, wanted_of
 from a2a_ledger.capture.redacted import bare_url, seen_as, without_secrets
 from a2a_ledger.capture.spelled import find_spelled
@@ -273,6 +281,27 @@ def test_the_users_own_redaction_sees_every_role_and_is_followed(open_ledger: Op
     assert set(roles) == {"body", "url", "header:content-type"}
     assert event.url == "https://h/*******/rpc"
     assert all(b"private" not in clear(blob) for role, blob in blobs.items() if role != "url")
+
+
+def test_the_users_own_redaction_sees_cards_and_error_texts(open_ledger: OpenLedger) -> None:
+    roles: list[str] = []
+
+    def redact(role: str, octets: bytes) -> list[tuple[int, int]]:
+        roles.append(role)
+        return [(0, len(octets))] if role in {"card", "error"} else []
+
+    ledger = open_ledger()
+    ask = card_ask_of("https://h/.well-known/agent-card.json", [])
+    _, blobs = card_event(ask, status=200, headers=[], body=b"a card", at=ledger, redactor=redact)
+    assert clear(blobs["body"]) == b""
+    failure = describe_failure(OSError("cannot reach the private host"))
+    _, blobs = card_failure_event(ask, failure=failure, at=ledger, redactor=redact)
+    assert clear(blobs["error"]) == b""
+    leg = parse_request("POST", "https://h/rpc", [], b"{}")
+    _, blobs = failure_event(leg, failure, peer=ask.peer, at=ledger, answers=None, redactor=redact)
+    assert clear(blobs["error"]) == b""
+    assert roles.count("card") == 1
+    assert roles.count("error") == 2
 
 
 # ---- size and chance

@@ -32,7 +32,7 @@ Redactor = Callable[[str, bytes], Iterable[tuple[int, int]]]
 
 Roles: `body` of a message, or a block of an event stream as it came; `card` for the body of an answer to a
 card GET; `url` as asked; `header:<name>` in lower case for a header's value, as it stands between the quotes
-of its JSON string; `error` for what a library said. A span in a url is withheld from the record's fields too.
+of its JSON string; `error` for what a library said. A span in a message's url is withheld from the record's field too.
 """
 
 REDACT_DOMAIN = b"a2a-ledger/redact/v1\0"
