@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.ledger import ContractLedger
 
+    FollowerMaker = Callable[[ContractLedger], "Follower"]
+
 _log = logging.getLogger(__name__)
 
 PAGE = 500
@@ -48,10 +50,15 @@ class Follower(Protocol):
         ...
 
 
+def follower_makers() -> list[FollowerMaker]:
+    """Import the followers that are installed; return what makes each, sorted by name."""
+    found = sorted(entry_points(group="a2a_ledger.followers"), key=lambda entry: entry.name)
+    return [cast("FollowerMaker", entry.load()) for entry in found]
+
+
 def load_followers(ledger: ContractLedger) -> list[Follower]:
     """Return the followers that are installed, sorted by name."""
-    found = sorted(entry_points(group="a2a_ledger.followers"), key=lambda entry: entry.name)
-    return [cast("Callable[[ContractLedger], Follower]", entry.load())(ledger) for entry in found]
+    return [make(ledger) for make in follower_makers()]
 
 
 def catch_up_all(followers: list[Follower], page: int = PAGE) -> int:
@@ -75,10 +82,16 @@ class FollowerThread:
         self._lock = lock
         self._wake = threading.Event()
         self._closing = False
+        self._makers: list[FollowerMaker] = []
         self._thread = threading.Thread(target=self._run, name="a2a-ledger-followers", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin.
+
+        The followers are imported here and not in the thread: a child that is forked while another
+        thread holds an import lock could never import that module.
+        """
+        self._makers = follower_makers()
         self._thread.start()
 
     def wake(self) -> None:
@@ -108,7 +121,7 @@ class FollowerThread:
                 os.close(held)
 
     def _follow(self) -> None:
-        followers = load_followers(self._ledger)
+        followers = [make(self._ledger) for make in self._makers]
         try:
             while True:
                 last = self._closing

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import multiprocessing
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -207,6 +210,40 @@ def test_a_forked_child_ends_without_its_parents_ledger(tmp_path: Path) -> None:
         ledger.append([note(ledger, ledger.new_task())])
     with open_at(tmp_path / "audit", read_only=True) as again:
         assert audit_ledger(again).faults == ()
+
+
+def test_the_followers_are_imported_before_anything_can_be_forked(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, threading\n"
+        "from a2a_ledger import ContractLedger\n"
+        "ledger = ContractLedger.open(sys.argv[1])\n"
+        "print(sorted(name for name in sys.modules if name.startswith('a2a_ledger_projections.'))[:1])\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    ledger.catch_up()\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+        "ledger.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, str(tmp_path / "audit")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )
+    modules, status = done.stdout.splitlines()
+    assert modules != "[]"
+    assert status == "0"
+
+
+def test_a_closed_ledger_opens_no_task(tmp_path: Path) -> None:
+    ledger = open_at(tmp_path / "audit")
+    ledger.new_task()
+    ledger.close()
+    with pytest.raises(StoreError, match="found it closed"):
+        ledger.new_task()
 
 
 def _append_in_child(ledger: ContractLedger, task: str) -> None:

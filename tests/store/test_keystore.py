@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger.errors import MissingKeysError, ReadOnlyError
+from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store import KEY_TABLES, KeyStore, row_digest
 from a2a_ledger.store.keystore import redaction_id
 from a2a_ledger.store.raw import raw_tables
@@ -82,6 +82,14 @@ def test_everybody_gets_the_same_key_of_a_named_stream(place: Path) -> None:
     assert len(found) == 6
     assert len(set(found)) == 1
     assert len(rows(place, "streams")) == 1
+
+
+def test_a_closed_key_store_gives_out_no_key_that_it_still_holds(keys: KeyStore) -> None:
+    keys.new_task()
+    assert keys.has_spare
+    keys.close()
+    with pytest.raises(StoreError, match=r"keys\.db to be open, found it closed"):
+        keys.new_task()
 
 
 def test_a_findings_key_follows_from_its_subjects(keys: KeyStore) -> None:

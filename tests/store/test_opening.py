@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,6 +75,52 @@ def test_refuses_a_file_that_is_no_database(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"this is no database, and it is long enough to be told from one\n" * 20)
     with pytest.raises(StoreError, match="another kind of file"):
         open_store(tmp_path)
+
+
+def test_refuses_the_key_store_of_another_log(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        with closing(new_store(tmp_path / name)) as store:
+            store.append([message("ledger")])
+    shutil.copy(tmp_path / "theirs" / "keys.db", tmp_path / "ours" / "keys.db")
+    with pytest.raises(MissingKeysError, match="found those of another log") as error:
+        open_store(tmp_path / "ours")
+    assert "same backup" in error.value.hint
+    with closing(open_store(tmp_path / "ours", read_only=True)) as reader:
+        assert reader.size() == 1
+
+
+def test_a_task_that_began_the_log_needs_its_key_too(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        with closing(new_store(tmp_path / name)) as store:
+            store.append([message(new_stream(store))])
+    open_store(tmp_path / "ours").close()
+    shutil.copy(tmp_path / "theirs" / "keys.db", tmp_path / "ours" / "keys.db")
+    with pytest.raises(MissingKeysError, match="found those of another log"):
+        open_store(tmp_path / "ours")
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_an_empty_key_store_is_not_filled_where_there_is_a_log(tmp_path: Path, *, create: bool) -> None:
+    with closing(new_store(tmp_path)) as store:
+        store.append([message("ledger")])
+    (tmp_path / "keys.db").write_bytes(b"")
+    with pytest.raises(MissingKeysError, match="found it empty"):
+        open_store(tmp_path, origin=ORIGIN, create=create)
+    assert (tmp_path / "keys.db").read_bytes() == b""
+    with closing(open_store(tmp_path, read_only=True)) as reader:
+        assert reader.size() == 1
+        with pytest.raises(MissingKeysError, match="found it empty"):
+            reader.keys.stream_key("ledger")
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("beside", ["keys.db", "high-water"])
+def test_an_empty_database_beside_what_a_log_left_is_a_loss(tmp_path: Path, beside: str, *, read_only: bool) -> None:
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / beside).write_bytes(b"whatever it is")
+    with pytest.raises(StoreError, match="found an empty file") as error:
+        open_store(tmp_path, read_only=read_only)
+    assert "restore ledger.db from a backup" in error.value.hint
 
 
 @pytest.mark.parametrize("name", ["ledger.db", "keys.db"])

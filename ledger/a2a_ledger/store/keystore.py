@@ -34,6 +34,7 @@ _LOW = 16  # keys left at which the next batch is made in the background
 _REDACTION = b"a2a-ledger/redact-key/v1\0"
 _TASK = "task:"
 _FINDINGS = "findings:"
+_RESTORE = "restore keys.db from the same backup as the database"
 
 APPLICATION_ID = 0x41324B53
 """`A2KS` in the file header: this file is a key store."""
@@ -60,8 +61,15 @@ class KeyStore:
     Args:
         path: The file, or None for keys that live as long as this object.
         entropy: Gives that many random octets.
-        create: Make the file; without it a missing one is an error.
-        read_only: Give keys that exist, make none.
+        create: Make the file and its tables; without it a missing or an empty one is an error.
+        read_only: Give keys that exist, make none. A damaged file is then no error before a key is asked for.
+
+    Attributes:
+        damage: Why this file is no key store; "" where it is one.
+
+    Raises:
+        MissingKeysError: The file is missing or empty.
+        StoreError: It is another program's.
     """
 
     def __init__(
@@ -80,22 +88,36 @@ class KeyStore:
         self._spare: deque[bytes] = deque()
         self._refilling = threading.Lock()
         self._filler: threading.Thread | None = None
+        self._closed = False
+        self.damage = ""
         if path is not None and not path.exists():
             if not create:
                 raise MissingKeysError(
                     f"expected the key store {path}, found none: "
                     "a ledger without its keys cannot be written or disclosed",
-                    hint="restore keys.db beside the database from the same backup",
+                    hint=_RESTORE,
                 )
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         forget_in_child(self)
         self.connections = Connections(":memory:" if path is None else str(path), read_only=read_only, journal="DELETE")
-        self._check()
+        try:
+            self._check(create=create or path is None)
+        except StoreError as error:
+            if not read_only:
+                self.connections.close()
+                raise
+            self.damage = str(error)
 
     # ---- stream keys
 
     def new_task(self) -> str:
-        """Return the id of a new task, 40 hex digits; its key is durable."""
+        """Return the id of a new task, 40 hex digits; its key is durable.
+
+        Raises:
+            StoreError: The key store was closed, or cannot be written.
+        """
+        if self._closed:
+            raise StoreError(f"expected {self._place} to be open, found it closed: open the ledger again")
         while True:
             try:
                 key = self._spare.popleft()
@@ -146,6 +168,22 @@ class KeyStore:
             self._remember(stream, key)
         return key
 
+    def holds(self, stream: str, commitment: str) -> bool:
+        """Tell whether this is the key store that a stream was begun with; makes no key.
+
+        Args:
+            stream: `ledger`, a peer's or a task's stream.
+            commitment: to the stream's key, as version 0 of the stream states it.
+        """
+        if stream.startswith(_TASK):
+            query, wanted = "SELECT 1 FROM stream_keys WHERE id >= ?1 AND id < ?1 || 'g'", stream.removeprefix(_TASK)
+            values: tuple[str, ...] = (wanted,)
+        else:
+            query = "SELECT 1 FROM streams JOIN stream_keys USING (id) WHERE stream = ? AND id = ?"
+            values = (stream, commitment)
+        with self.connections.reading() as connection:
+            return connection.execute(query, values).fetchone() is not None
+
     def commitment(self, stream: str) -> str:
         """Return the commitment to a stream's key, 64 hex digits; of a task its first 40 are the task's id."""
         return stream_commitment(self.stream_key(stream))
@@ -169,6 +207,7 @@ class KeyStore:
         if stream.startswith(_FINDINGS):
             about = stream.removeprefix(_FINDINGS)
             return findings_key(self.stream_key(about if about.startswith("peer:") else _TASK + about))
+        self._must_be_whole()
         if stream.startswith(_TASK):
             return self._task_key(stream)
         with self.connections.reading() as connection:
@@ -186,7 +225,7 @@ class KeyStore:
         if row is None or task_id(row[0]) != wanted:
             raise MissingKeysError(
                 f"expected the key of the stream {stream} in {self._place}, found none",
-                hint="restore keys.db from the same backup as the database",
+                hint=_RESTORE,
             )
         return row[0]
 
@@ -211,6 +250,7 @@ class KeyStore:
         """
         found = self._redactions.get(peer)
         if found is None:
+            self._must_be_whole()
             with self.connections.reading() as connection:
                 found = _redaction(connection, peer)
             if found is None and self.read_only:
@@ -246,6 +286,7 @@ class KeyStore:
 
     def close(self) -> None:
         """Close the file."""
+        self._closed = True
         filler = self._filler
         if filler is not None:
             filler.join()
@@ -270,14 +311,20 @@ class KeyStore:
         finally:
             self._filler = None
 
-    def _check(self) -> None:
+    def _must_be_whole(self) -> None:
+        if self.damage:
+            raise MissingKeysError(self.damage, hint=_RESTORE)
+
+    def _check(self, *, create: bool) -> None:
         with self.connections.reading() as connection:
             found: tuple[int] = connection.execute("PRAGMA application_id").fetchone()
             tables: tuple[int] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if found[0] == APPLICATION_ID:
             return
-        if tables[0] or found[0] or (self.read_only and self.path is not None):
-            raise StoreError(f"expected a key store in {self._place}, found another database")
+        if tables[0] or found[0]:
+            raise StoreError(f"expected a key store in {self._place}, found another database", hint=_RESTORE)
+        if not create:
+            raise MissingKeysError(f"expected the keys of the ledger in {self._place}, found it empty", hint=_RESTORE)
         with self.connections.writing() as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
                 for statement in TABLES:

@@ -7,11 +7,13 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from a2a_ledger.codec import Record
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store import schema
 from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
 from a2a_ledger.store.datastore import LedgerDatastore
 from a2a_ledger.store.keystore import KeyStore
+from a2a_ledger.store.mark import FILE as MARK
 from a2a_ledger.store.sqlite import LedgerRecorder
 from a2a_ledger.store.store import Store
 
@@ -54,7 +56,9 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         place = Path(directory)
         name = str(place / DATABASE)
         _check_files(place, create=create and not read_only, read_only=read_only)
-    keys = _open_keys(place, entropy, create=create, read_only=read_only)
+    # Keys are made before the tables of the database: where it has anything in it, an empty key store is a loss.
+    making = create and (place is None or not (place / DATABASE).stat().st_size)
+    keys = _open_keys(place, entropy, create=making, read_only=read_only)
     connections = Connections(name, read_only=read_only, busy_timeout=busy_timeout)
     try:
         return _open(connections, keys, origin)
@@ -67,6 +71,11 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
 def _check_files(place: Path, *, create: bool, read_only: bool) -> None:
     """See that the files are there, or make the directory and an empty database file of mode 0600."""
     database = place / DATABASE
+    if not create and database.exists() and not database.stat().st_size and _was_used(place):
+        raise StoreError(
+            f"expected the events of a ledger in {database}, found an empty file beside a ledger's keys",
+            hint="restore ledger.db from a backup, not older than the high-water mark",
+        )
     if not database.exists() or not (create or read_only or database.stat().st_size):
         if not create:
             raise StoreError(
@@ -92,6 +101,12 @@ def _check_files(place: Path, *, create: bool, read_only: bool) -> None:
         )
 
 
+def _was_used(place: Path) -> bool:
+    """Tell whether something beside the database shows that there was a log."""
+    keys = place / KEYS
+    return (keys.exists() and keys.stat().st_size > 0) or (place / MARK).exists()
+
+
 def _open_keys(place: Path | None, entropy: Callable[[int], bytes], *, create: bool, read_only: bool) -> KeyStore:
     if place is None or (read_only and not (place / KEYS).exists()):
         return KeyStore(None, entropy=entropy, read_only=read_only)
@@ -100,7 +115,10 @@ def _open_keys(place: Path | None, entropy: Callable[[int], bytes], *, create: b
 
 def _open(connections: Connections, keys: KeyStore, origin: str | None) -> Store:
     datastore = LedgerDatastore(connections, text_ids=True)
-    found = _origin_of(connections, datastore, keys)
+    first = _first_record(connections, datastore, keys)
+    if isinstance(first, Record):
+        _check_keys(first, keys)
+    found = first.log if isinstance(first, Record) else first
     if found is None:
         found = origin or keys.fact("origin")
         if found is None:
@@ -112,8 +130,25 @@ def _open(connections: Connections, keys: KeyStore, origin: str | None) -> Store
     return Store(LedgerRecorder(datastore, origin=found, keys=keys), connections, keys)
 
 
-def _origin_of(connections: Connections, datastore: LedgerDatastore, keys: KeyStore) -> str | None:
-    """Make or check the tables; return the log's name by its first record, None for an empty log."""
+def _check_keys(first: Record, keys: KeyStore) -> None:
+    """See that this key store is the one that the log was begun with, before anything is written with it.
+
+    Raises:
+        MissingKeysError: It is another one.
+    """
+    if keys.read_only:
+        return
+    stated = first.data.get("stream_commitment")
+    if not keys.holds(first.stream, stated if isinstance(stated, str) else ""):
+        raise MissingKeysError(
+            f"expected the keys of log {first.log} in {keys.path or 'memory'}, found those of another log: "
+            f"the key of its first stream, {first.stream}, is not there",
+            hint="restore keys.db from the same backup as the database; until then the ledger can be read",
+        )
+
+
+def _first_record(connections: Connections, datastore: LedgerDatastore, keys: KeyStore) -> Record | str | None:
+    """Make or check the tables; return the first record, or the log's name by a head, or None for an empty log."""
     probe = LedgerRecorder(datastore)
     if connections.read_only and not connections.in_memory:
         with connections.reading() as connection:
@@ -133,4 +168,4 @@ def _origin_of(connections: Connections, datastore: LedgerDatastore, keys: KeySt
         if head is None:
             raise
         return head[0].partition("\n")[0]
-    return first[0].log if first else None
+    return first[0] if first else None
