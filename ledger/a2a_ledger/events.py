@@ -143,6 +143,9 @@ class CardFetched(Event):
     no_cache: bool | None = None
     date: str | None = None
     task: str | None = None  # the task in whose context the application asked
+    credential: list[Credential] | None = None  # marks of what the request carried that may select a card
+    variant: str | None = None  # with a query: first 16 hex digits of SHA-256 of the redacted url
+    asked_version: str | None = None  # A2A-Version sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +167,9 @@ class CardFetchFailed(Event):
     asked_etag: str | None = None
     asked_modified_since: str | None = None
     task: str | None = None
+    credential: list[Credential] | None = None
+    variant: str | None = None
+    asked_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,7 @@ class Wire:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = {k.decode(): v.decode() for k, v in scope["headers"]}
+            headers = {k.decode(): v.decode("latin-1") for k, v in scope["headers"]}
             self.seen.append((scope["method"], scope["path"], headers))
             if self.on_post is not None and scope["method"] == "POST":
                 self.on_post()

@@ -33,17 +33,24 @@ _CASES = 1024
 class Arrivals:
     """Judges what arrives for the tasks of one guard."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, transport: object = None) -> None:
+        """Judge for one guard.
+
+        Args:
+            desk: the guard's shared part.
+            transport: whose calls these are; the cards that came over it are its client's first.
+        """
         self._desk = desk
+        self._transport = transport
         self._cases: OrderedDict[str, TaskCase] = OrderedDict()
 
     def card_for(self, leg: Leg) -> tuple[BoundCard | None, str]:
         """Return the card that a call is made on, if this process has it, and the peer (docs/format.md section 4)."""
-        for bound in self._desk.recent_cards():
+        for bound in self._desk.recent_cards(self._transport):
             if interface_used(bound.interfaces, leg) in bound.interfaces:
                 return bound, bound.peer
         peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id).id
-        for bound in self._desk.recent_cards():
+        for bound in self._desk.recent_cards(self._transport):
             if bound.peer == peer:
                 return bound, peer
         return None, peer

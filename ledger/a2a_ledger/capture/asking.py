@@ -17,9 +17,10 @@ from a2a_ledger.freshness import RULES
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
-    from a2a_ledger.capture.cards import Fetched, Route
+    from a2a_ledger.capture.cards import Fetched
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.route import Route
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.contract import Diff
     from a2a_ledger.errors import SendRefusedError
@@ -60,28 +61,50 @@ class Asking:
             card=card,
             version=bound.likely_version(desk.client_versions) if bound else None,
             state=state,
-            siblings=desk.siblings.open_sends(peer, now, desk.ledger.settings.limits.sibling),
+            siblings=desk.siblings.open_sends(
+                peer, now, desk.ledger.settings.limits.sibling, caller=card.caller if card else None
+            ),
             client_versions=desk.client_versions,
             limits=desk.ledger.settings.limits,
             profile=desk.ledger.profile,
         )
         return Asked(peer, take(inputs), card)
 
-    async def ask(
-        self, peer: str, card: KeptCard | None, bound: BoundCard | None, *, state: str, task: str | None = None
+    async def ask(  # noqa: PLR0913 - what a question is about
+        self,
+        peer: str,
+        card: KeptCard | None,
+        bound: BoundCard | None,
+        *,
+        state: str,
+        task: str | None = None,
+        first_hand: bool = False,
     ) -> Asked:
-        """Put the first question and, where it says so, fetch once and put the second."""
+        """Put the first question and, where it says so, fetch once and put the second.
+
+        Args:
+            peer: peer id.
+            card: the card that the client acts on.
+            bound: the same, read, with the way that it came by.
+            state: the task's state.
+            task: the task in whose context the application asks.
+            first_hand: the application's own card GET is waiting and is what is sent.
+        """
         asked = self.question(peer, card, bound, state=state)
         if not asked.decided.fetches or bound is None or card is None:
             return asked
-        route = self._desk.cards.route_to(peer, card.source, card.caller)
-        if route is None:  # the card came from outside this process: there is no way to ask for it again
+        if bound.route is None:  # the card came from outside this process: there is no way to ask for it again
             asked.decided = again(asked.decided, "failed", None)
             return asked
         conditional = asked.decided.decision.decision == "refetch-once"
-        newest = self._desk.views.of(peer).newest(card.source, card.caller) or card
+        stands = (
+            (self._desk.views.of(peer).newest_saying(card.key, card.contract_hash) or card) if conditional else None
+        )
         purpose = "pre-send" if conditional else "discovery"
-        await self.answer(asked, route, purpose, bound, validate=newest if conditional else None, task=task)
+        await self.answer(asked, bound.route, purpose, bound, validate=stands, task=task, first_hand=first_hand)
+        said = asked.fetched.kept if asked.fetched else None
+        if said is not None and said.key != card.key and said.contract_hash == card.contract_hash:
+            bound.kept = said  # the same card, asked for with a newer credential
         return asked
 
     async def answer(  # noqa: PLR0913 - what a fetch is made of
@@ -93,9 +116,12 @@ class Asking:
         *,
         validate: KeptCard | None = None,
         task: str | None = None,
+        first_hand: bool = False,
     ) -> None:
         """Make the one fetch and put the second question, against the card that the client acts on."""
-        asked.fetched = await self._desk.cards.fetch(route, purpose=purpose, validate=validate, task=task)
+        asked.fetched = await self._desk.cards.fetch(
+            route, purpose=purpose, validate=validate, task=task, first_hand=first_hand
+        )
         if bound is None:
             return
         outcome, asked.change = asked.fetched.outcome(bound.card, self._desk.ledger.profile)

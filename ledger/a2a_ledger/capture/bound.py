@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.route import Route
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Draft
     from a2a_ledger.events import Interface, JsonObject
@@ -28,7 +29,8 @@ _MAX_EXTENSIONS = 16
 class BoundCard:
     """The card fetch that a client was built from.
 
-    `spent` says why the client may not send any more; "" while it may.
+    `route` is how its card was asked for, by which alone it is asked for again; None where no fetch
+    brought it. `spent` says why the client may not send any more; "" while it may.
     """
 
     peer: str
@@ -37,6 +39,7 @@ class BoundCard:
     card: Card
     contract: Contract
     terms: Terms
+    route: Route | None = None
     spent: str = ""
 
     @property
@@ -69,12 +72,14 @@ class BoundCard:
         return known[0] if known else (versions[0] if versions else None)
 
 
-def bind(kept: KeptCard, card: Card, profile: Profile, *, peer: str, peer_url: str) -> BoundCard | None:
+def bind(  # noqa: PLR0913 - what a client's card is made of
+    kept: KeptCard, card: Card, profile: Profile, *, peer: str, peer_url: str, route: Route | None = None
+) -> BoundCard | None:
     """Bind a client to a card, or return None when no contract can be frozen from it."""
     contract = contract_of(card)
     if contract is None:
         return None
-    return BoundCard(peer, peer_url, kept, card, contract, terms_of(card, profile))
+    return BoundCard(peer, peer_url, kept, card, contract, terms_of(card, profile), route)
 
 
 @dataclass(slots=True)

@@ -8,8 +8,21 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.attribution import card_source, peer_at, peer_of_card
-from a2a_ledger.capture.redact import Secret, cut, cut_url
-from a2a_ledger.capture.redacted import MAX_CREDENTIALS, MAX_SCHEME, bare_url, blobs_of, cut_text, see, text_blob
+from a2a_ledger.capture.card_key import CardKey, key_of, selecting, variant_of
+from a2a_ledger.capture.credentials import ApiKeyPlace, find_secrets
+from a2a_ledger.capture.known_schemes import schemes_in
+from a2a_ledger.capture.redact import Secret, cut, cut_url, starred, wanted_of
+from a2a_ledger.capture.redacted import (
+    MAX_CREDENTIALS,
+    MAX_SCHEME,
+    bare_url,
+    blobs_of,
+    credentials_of,
+    cut_text,
+    recorded_url,
+    see,
+    text_blob,
+)
 from a2a_ledger.card import read_card
 from a2a_ledger.codec import canonical
 from a2a_ledger.contract import FORM, contract_of, seed0, signature_of
@@ -18,15 +31,19 @@ from a2a_ledger.jsontext import lift
 from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.recorder import FailureLike
+    from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Content
-    from a2a_ledger.events import JsonObject
+    from a2a_ledger.events import Credential, Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers
+
+_UNNAMED = "unnamed"
+"""The scheme name of the mark of a secret that no card names."""
 
 _NOT_MODIFIED = 304
 _SUCCESS = range(200, 300)
@@ -52,16 +69,61 @@ class CardAsk:
     modified_since: str | None = None
     task: str | None = None
     secrets: tuple[Secret, ...] = ()
+    selecting: Secret | None = None
+    """Its other headers that may select a card, see `card_key.selecting`."""
+    version: str | None = None
+    """Its A2A-Version."""
 
-    def for_purpose(self, purpose: str, *, validate: KeptCard | None, task: str | None = None) -> CardAsk:
-        """Return the same question for another purpose, conditional if there is something to validate."""
+    @property
+    def conditional(self) -> bool:
+        """Say whether it may be answered by 304."""
+        return self.etag is not None or self.modified_since is not None
+
+    @property
+    def marked(self) -> tuple[Secret, ...]:
+        """Return what is marked in the record: whose marks differ, asks for another card."""
+        named = tuple(replace(secret, scheme=secret.scheme or _UNNAMED) for secret in self.secrets)
+        return named if self.selecting is None else (self.selecting, *named)
+
+    def key(self, at: ContractLedger) -> CardKey:
+        """Return what the card asked for is known by."""
+        marks = credentials_of(self.marked, self.peer, at)
+        return key_of(
+            {
+                "source": self.source,
+                "url": recorded_url(self.full_url, self.secrets),
+                "variant": variant_of(self.full_url, self.secrets),
+                "caller": self.caller,
+                "credential": cast("Json", marks),
+                "asked_version": self.version,
+            }
+        )
+
+    def for_purpose(
+        self, purpose: str, *, validate: KeptCard | None, task: str | None = None, as_asked: bool = False
+    ) -> CardAsk:
+        """Return the same question for another purpose, conditional if there is something to validate.
+
+        Args:
+            purpose: see `CardFetched`.
+            validate: the kept answer to validate.
+            task: the task in whose context it is asked.
+            as_asked: without one, leave the asker's own validators as they are.
+        """
+        if validate is None and as_asked:
+            return replace(self, purpose=purpose, task=task)
         etag = validate.etag if validate else None
         since = validate.last_modified if validate and etag is None else None
         return replace(self, purpose=purpose, etag=etag, modified_since=since, task=task)
 
 
 def card_ask_of(
-    url: str, headers: Headers, *, source: str | None = None, schemes: Mapping[str, object] | None = None
+    url: str,
+    headers: Headers,
+    *,
+    source: str | None = None,
+    schemes: Mapping[str, object] | None = None,
+    places: Iterable[ApiKeyPlace] = (),
 ) -> CardAsk:
     """Read a card GET as it was asked.
 
@@ -70,19 +132,24 @@ def card_ask_of(
         headers: of the request; its validators and its credentials are taken from them.
         source: where the card comes from, if its path does not say.
         schemes: scheme table of a card of this peer that is known already.
+        places: where else some card of this peer puts an API key.
     """
-    seen = see(headers, b"", url=url, schemes=schemes)
+    seen = see(headers, b"", url=url, schemes=schemes, places=places)
     peer = peer_of_card(url)
-    names = sorted({cut_text(secret.scheme, MAX_SCHEME) for secret in seen.secrets})[:MAX_CREDENTIALS]
+    named = {cut_text(secret.scheme, MAX_SCHEME) for secret in seen.secrets if secret.scheme}
+    names = sorted(named)[:MAX_CREDENTIALS]
+    wanted = wanted_of(seen.secrets)
     return CardAsk(
         peer=peer.id,
         peer_url=bare_url(peer.url),
         full_url=url,
         source=source or card_source("GET", url) or "registry",
         caller="+".join(names) or "anonymous",
-        etag=_stated(headers, "if-none-match"),
-        modified_since=_stated(headers, "if-modified-since"),
+        etag=_stated(headers, "if-none-match", wanted),
+        modified_since=_stated(headers, "if-modified-since", wanted),
         secrets=seen.secrets,
+        selecting=selecting(headers),
+        version=_stated(headers, "a2a-version"),
     )
 
 
@@ -95,6 +162,7 @@ def card_event(  # noqa: PLR0913 - see message_event
     at: ContractLedger,
     kept: KeptCard | None = None,
     answered_url: str | None = None,
+    redactor: Redactor | None = None,
 ) -> tuple[CardFetched | CardFetchFailed, dict[str, Content]]:
     """Return the event of an answer to a card GET.
 
@@ -109,13 +177,25 @@ def card_event(  # noqa: PLR0913 - see message_event
         at: see `message_event`.
         kept: the answer that a 304 speaks of.
         answered_url: where redirects led.
+        redactor: the user's own redaction.
+
+    The body is cut by exact match of what was asked with, and by nothing that it or its answer says: the
+    server must not be able to punch holes into its own card.
     """
-    seen = see(headers, body)
-    blobs = blobs_of(ask.full_url, seen, [*ask.secrets, *seen.secrets], at)
-    url = bare_url(ask.full_url)
-    answered = bare_url(answered_url or ask.full_url)
+    card = read_card(body, content_type=header(headers, "content-type"))
+    seen = see(headers, b"")
+    secrets = [*ask.secrets, *seen.secrets]
+    if "?" in ask.full_url:  # an API key's place may be named by this very card
+        secrets += find_secrets((), ask.full_url, {}, schemes_in(card).places)
+    blobs = blobs_of(ask.full_url, seen, secrets, at, redactor)
+    if body:
+        role = "card" if status in _SUCCESS else "body"
+        blobs["body"] = cut(role, body, ask.secrets, redactor=redactor, keep=at.settings.keep_body)
+    wanted = wanted_of(secrets)
+    url = recorded_url(ask.full_url, ask.secrets)
+    answered = recorded_url(answered_url or ask.full_url, ask.secrets)
     if status not in _SUCCESS and not (status == _NOT_MODIFIED and kept is not None):
-        event = _failed(ask, "status", answered)
+        event = _failed(ask, "status", answered, at)
         return replace(event, status=status), blobs
     fetched = CardFetched(
         peer=ask.peer,
@@ -130,31 +210,37 @@ def card_event(  # noqa: PLR0913 - see message_event
         form=FORM,
         asked_etag=ask.etag,
         asked_modified_since=ask.modified_since,
-        etag=_stated(headers, "etag"),
-        last_modified=_stated(headers, "last-modified"),
+        etag=_stated(headers, "etag", wanted),
+        last_modified=_stated(headers, "last-modified", wanted),
         max_age=_max_age(headers),
         age=_seconds(header(headers, "age")),
         no_cache=True if _NO_CACHE.search(header(headers, "cache-control") or "") else None,
-        date=_stated(headers, "date"),
+        date=_stated(headers, "date", wanted),
         task=ask.task,
+        credential=_marks(ask, at),
+        variant=variant_of(ask.full_url, ask.secrets),
+        asked_version=ask.version,
     )
     if status == _NOT_MODIFIED and kept is not None:
         return _not_modified(fetched, kept), blobs
-    return _read(fetched, read_card(body, content_type=header(headers, "content-type"))), blobs
+    return _read(fetched, card, wanted_of(ask.secrets)), blobs
 
 
 def card_failure_event(
-    ask: CardAsk, *, failure: FailureLike, at: ContractLedger
+    ask: CardAsk, *, failure: FailureLike, at: ContractLedger, redactor: Redactor | None = None
 ) -> tuple[CardFetchFailed, dict[str, Content]]:
     """Return the event of a card GET that got no answer."""
-    event = replace(_failed(ask, failure.outcome, bare_url(ask.full_url)), tls_alert=failure.tls_alert)
-    blobs = {"error": text_blob(failure.text, ask.secrets, at)}
-    if "?" in ask.full_url:
-        blobs["url"] = cut_url(ask.full_url, ask.secrets)
+    answered = recorded_url(ask.full_url, ask.secrets)
+    event = replace(_failed(ask, failure.outcome, answered, at), tls_alert=failure.tls_alert)
+    blobs = {"error": text_blob(failure.text, ask.secrets, at, redactor)}
+    if answered != ask.full_url:
+        blobs["url"] = cut_url(ask.full_url, ask.secrets, redactor=redactor)
     return event, blobs
 
 
-def configured_card_event(proto_json: bytes, *, at: ContractLedger) -> tuple[CardFetched, dict[str, Content]]:
+def configured_card_event(
+    proto_json: bytes, *, at: ContractLedger, redactor: Redactor | None = None
+) -> tuple[CardFetched, dict[str, Content]]:
     """Return the event of a card that no recorded fetch brought: source `configured`, flag `lossy`.
 
     Its peer is the one whose public card would lie at the origin of its first interface.
@@ -175,14 +261,19 @@ def configured_card_event(proto_json: bytes, *, at: ContractLedger) -> tuple[Car
         flags=["lossy"],
         form=FORM,
     )
-    return _read(fetched, card), {"body": cut("body", proto_json, (), keep=at.settings.keep_body)}
+    body = cut("card", proto_json, (), redactor=redactor, keep=at.settings.keep_body)
+    return _read(fetched, card, ()), {"body": body}
 
 
-def _failed(ask: CardAsk, outcome: str, answered_url: str) -> CardFetchFailed:
+def _marks(ask: CardAsk, at: ContractLedger) -> list[Credential] | None:
+    return credentials_of(ask.marked, ask.peer, at)
+
+
+def _failed(ask: CardAsk, outcome: str, answered_url: str, at: ContractLedger) -> CardFetchFailed:
     return CardFetchFailed(
         peer=ask.peer,
         peer_url=ask.peer_url,
-        url=bare_url(ask.full_url),
+        url=recorded_url(ask.full_url, ask.secrets),
         answered_url=answered_url,
         source=ask.source,
         purpose=ask.purpose,
@@ -191,14 +282,17 @@ def _failed(ask: CardAsk, outcome: str, answered_url: str) -> CardFetchFailed:
         asked_etag=ask.etag,
         asked_modified_since=ask.modified_since,
         task=ask.task,
+        credential=_marks(ask, at),
+        variant=variant_of(ask.full_url, ask.secrets),
+        asked_version=ask.version,
     )
 
 
-def _read(fetched: CardFetched, card: Card) -> CardFetched:
-    """Return the event with what the bytes say as a card."""
+def _read(fetched: CardFetched, card: Card, wanted: Sequence[bytes]) -> CardFetched:
+    """Return the event with what the bytes say as a card; the interfaces without the octets of `wanted`."""
     contract = contract_of(card)
     listed = contract.interfaces if contract else None
-    shown = _within(listed or [])
+    shown = [_without(interface, wanted) for interface in _within(listed or [])]
     more = ["interfaces-cut"] if listed and len(shown) < len(listed) else []
     return replace(
         fetched,
@@ -229,6 +323,10 @@ def _not_modified(fetched: CardFetched, kept: KeptCard) -> CardFetched:
     )
 
 
+def _without(interface: Interface, wanted: Sequence[bytes]) -> Interface:
+    return {**interface, "url": starred(interface["url"], wanted)} if wanted else interface
+
+
 def _within(interfaces: list[Interface]) -> list[Interface]:
     """Return as many interfaces, from the first, as a record has room for; the card itself is in the blob."""
     left, shown = _INTERFACE_OCTETS, list[Interface]()
@@ -240,9 +338,10 @@ def _within(interfaces: list[Interface]) -> list[Interface]:
     return shown
 
 
-def _stated(headers: Headers, name: str) -> str | None:
+def _stated(headers: Headers, name: str, wanted: Sequence[bytes] = ()) -> str | None:
     """Return a header's text where it fits a record; longer ones are in the header's blob alone."""
-    return lift(header(headers, name), set())
+    text = header(headers, name)
+    return lift(starred(text, wanted) if text else text, set())
 
 
 def _seconds(text: str | None) -> int | None:

@@ -2,48 +2,62 @@
 
 A fetch is conditional when a validator is known; a 304 is recorded as "not modified, by tag E, bytes
 of fetch F" and is answered to the SDK from our own store, so that the SDK never sees one. One
-fetch a card at a time: who asks meanwhile gets the same answer.
+fetch a card at a time: who asks for the same meanwhile, by the same client, gets the same answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 
+from a2a_ledger.address import normal_url
+from a2a_ledger.capture.card_record import card_ask_of
 from a2a_ledger.capture.failures import describe_failure
+from a2a_ledger.capture.known_schemes import KnownSchemes
+from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.recorder import CardAsk, card_event, card_failure_event
 from a2a_ledger.card import Card, read_card
+from a2a_ledger.codec import Hole
 from a2a_ledger.contract import contract_of, diff
+from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from a2a_ledger.capture.peerview import KeptCard, PeerViews
     from a2a_ledger.capture.reader import LogReader
+    from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.route import Answer, Route
+    from a2a_ledger.codec import Record
     from a2a_ledger.contract import Diff, Profile
     from a2a_ledger.events import Ref
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Appended
 
-    Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
     Write = Callable[[list[Any]], Awaitable[list[Appended]]]
 
 _NOT_MODIFIED = 304
 _SUCCESS = range(200, 300)
-_GET_HEADERS = ("accept", "authorization", "cookie", "user-agent", "a2a-version", "a2a-extensions", "x-a2a-extensions")
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ROUTES = 1024
+_REDIRECTED = 64
+_WITH_HOLES = 8
+"""Bodies kept in memory because the store, rightly, does not have all of them."""
+
+_NOT_HANDED_ON = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "age"})
 
 
-@dataclass(slots=True)
-class Route:
-    """How one card is asked for: as the application did it last."""
+class HandedOut(NamedTuple):
+    """What the application gets for its card GET."""
 
-    ask: CardAsk
-    send: Send
-    headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    extensions: dict[str, Any] = field(default_factory=dict[str, Any])
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +73,17 @@ class Fetched:
     error: BaseException | None = None
 
     def outcome(self, old: Card, profile: Profile) -> tuple[str, Diff | None]:
-        """Say what this means for a client that acts on `old`: the member `refetch.outcome`, and the change."""
-        if self.status == _NOT_MODIFIED:
-            return "304", None
+        """Say what this means for a client that acts on `old`: the member `refetch.outcome`, and the change.
+
+        A 304 speaks of the card that was validated: it lets the client's contract stand only if that is its contract.
+        """
         if self.card is None or not self.card.is_card:
             return "failed", None
-        if contract_of(self.card) is None:
+        contract, mine = contract_of(self.card), contract_of(old)
+        if contract is None:
             return "undecidable", None
+        if self.status == _NOT_MODIFIED and mine is not None and contract.hash == mine.hash:
+            return "304", None
         change = diff(old, self.card, profile)
         verdict = change.verdict
         same = verdict in {"same-bytes", "same-document", "prose"}
@@ -75,102 +93,224 @@ class Fetched:
 class CardDesk:
     """Fetches cards for one guard and remembers how each was asked for."""
 
-    def __init__(self, ledger: ContractLedger, views: PeerViews, write: Write) -> None:
+    def __init__(self, ledger: ContractLedger, views: PeerViews, write: Write, redact: Redactor | None = None) -> None:
+        self.schemes = KnownSchemes(ledger.store, views)
+        self._redact = redact
         self._ledger = ledger
         self._views = views
         self._write = write
-        self._routes: dict[tuple[str, str, str], Route] = {}
-        self._flights: dict[tuple[str, str, str], asyncio.Task[Fetched]] = {}
+        self._routes: OrderedDict[tuple[Any, ...], Route] = OrderedDict()
+        self._flights: dict[tuple[Any, ...], asyncio.Task[Fetched]] = {}
+        self._redirected: OrderedDict[tuple[int, str], CardAsk] = OrderedDict()
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+
+    # ---- routes
 
     def remember(self, route: Route) -> None:
         """Take note of how the application asks for this card."""
-        self._routes[_key(route.ask)] = route
+        key = (id(route.transport), *route.ask.key(self._ledger))
+        route.loop = asyncio.get_running_loop()
+        self._routes[key] = route
+        self._routes.move_to_end(key)
+        if len(self._routes) > _ROUTES:
+            self._routes.popitem(last=False)
 
-    def route_to(self, peer: str, source: str, caller: str) -> Route | None:
-        """Return how this card was asked for last in this process."""
-        return self._routes.get((peer, source, caller))
+    def forget(self, transport: object) -> None:
+        """Take note that a transport was closed: nothing is asked through it any more."""
+        for key in [key for key, route in list(self._routes.items()) if route.transport is transport]:
+            self._routes.pop(key, None)
+
+    def refresh(self, transport: object, url: str, headers: Sequence[tuple[str, str]]) -> None:
+        """Take note of the credentials that a request carries: the cards of that origin are asked for with them."""
+        for route in list(self._routes.values()):
+            if route.serves(transport, url):
+                route.refresh(headers)
 
     def route_of_peer(self, peer: str) -> Route | None:
-        """Return some way to this peer's card, the public one first."""
-        routes = [route for key, route in self._routes.items() if key[0] == peer]
+        """Return the newest way to this peer's card, the public one first."""
+        here = asyncio.get_running_loop()
+        routes = [
+            route for route in reversed(self._routes.values()) if route.ask.peer == peer and route.loop in {None, here}
+        ]
         return min(routes, key=lambda route: route.ask.source != "well-known", default=None)
 
-    async def fetch(self, route: Route, *, purpose: str, validate: KeptCard | None, task: str | None = None) -> Fetched:
-        """Ask for a card, once for all who ask meanwhile.
+    def ask_of(self, transport: object, url: str, headers: Sequence[tuple[str, str]]) -> tuple[CardAsk, str]:
+        """Read a card GET as it was asked; where a redirect led is part of the question that was redirected.
+
+        Returns:
+            What is asked, and where, if that is another place.
+        """
+        asked = card_ask_of(url, headers, places=self.schemes.places_at(url))
+        of = self._redirected.pop((id(transport), normal_url(url)), None)
+        if of is None:
+            return asked, ""
+        return replace(of, etag=asked.etag, modified_since=asked.modified_since), url
+
+    def redirected_to(self, transport: object, url: str) -> bool:
+        """Say whether a card GET on this transport was just told to look there."""
+        return (id(transport), normal_url(url)) in self._redirected
+
+    # ---- fetches
+
+    async def fetch(
+        self,
+        route: Route,
+        *,
+        purpose: str,
+        validate: KeptCard | None,
+        task: str | None = None,
+        first_hand: bool = False,
+    ) -> Fetched:
+        """Ask for a card, once for all who ask the same meanwhile.
 
         Args:
             route: how to ask.
             purpose: discovery, pre-send, lazy, diagnostic or application.
             validate: the kept answer whose validators make this conditional; None for a plain GET.
             task: the task in whose context it is asked.
+            first_hand: the question is the application's own request, which is waiting.
         """
-        key = _key(route.ask)
+        if validate is not None and self.whole_body(validate.bytes_of) is None:
+            validate = None  # a 304 would leave us with bytes that we do not have
+        ask = route.ask.for_purpose(purpose, validate=validate, task=task, as_asked=first_hand)
+        by = id(route.transport) if route.transport is not None else id(route)
+        own = tuple(sorted(route.headers)) if first_hand else ()
+        key = (asyncio.get_running_loop(), by, ask.key(self._ledger), purpose, ask.etag, ask.modified_since, own)
         flight = self._flights.get(key)
         if flight is None or flight.done():
-            flight = asyncio.create_task(self._fetch(route, purpose, validate, task))
+            flight = asyncio.create_task(self._fetch(route, ask, validate, first_hand=first_hand))
             self._flights[key] = flight
             flight.add_done_callback(lambda _: self._flights.pop(key, None))
         return await asyncio.shield(flight)  # a caller that gives up must not take the others' answer away
 
-    async def _fetch(self, route: Route, purpose: str, validate: KeptCard | None, task: str | None) -> Fetched:
-        ask = route.ask.for_purpose(purpose, validate=validate, task=task)
-        request = _request(route, ask)
+    async def _fetch(self, route: Route, ask: CardAsk, validate: KeptCard | None, *, first_hand: bool) -> Fetched:
         try:
-            response = await route.send(request)
-            body = await _read(response)
+            if first_hand:
+                answer = await route.first_hand(ask, conditional=validate is not None)
+            else:
+                answer = await route.again(ask)
         except Exception as error:  # noqa: BLE001 - whatever stopped it is recorded and judged as "failed"
-            event, blobs = card_failure_event(ask, failure=describe_failure(error), at=self._ledger)
-            ref = await self._record(ask, event, blobs)
+            event, blobs = card_failure_event(
+                ask, failure=describe_failure(error), at=self._ledger, redactor=self._redact
+            )
+            ref, _ = await self._record(ask, event, blobs)
             return Fetched(ref, None, None, (), b"", None, error)
-        return await self.record_answer(ask, response.status_code, _pairs(response.headers), body, validate)
+        if first_hand:
+            self._expect_redirect(route, ask, answer)
+        else:  # asked as the client asks now, which may be with another credential than before
+            now = card_ask_of(ask.full_url, answer.sent, source=ask.source, places=self.schemes.places_at(ask.full_url))
+            ask = replace(ask, caller=now.caller, secrets=now.secrets, selecting=now.selecting, version=now.version)
+        return await self._answered(ask, answer, validate)
 
-    async def record_answer(
-        self, ask: CardAsk, status: int, headers: list[tuple[str, str]], body: bytes, validate: KeptCard | None
-    ) -> Fetched:
+    def _expect_redirect(self, route: Route, ask: CardAsk, answer: Answer) -> None:
+        target = header(answer.headers, "location")
+        if answer.status not in _REDIRECTS or not target:
+            return
+        try:
+            to = str(httpx.URL(answer.url).join(target))
+        except httpx.InvalidURL:
+            return
+        self._redirected[id(route.transport), normal_url(to)] = ask
+        if len(self._redirected) > _REDIRECTED:
+            self._redirected.popitem(last=False)
+
+    async def _answered(self, ask: CardAsk, answer: Answer, validate: KeptCard | None) -> Fetched:
         """Record one answer to a card GET and return it read."""
-        kept_body = read_bytes(self._ledger.store, validate.bytes_of) if validate and status == _NOT_MODIFIED else None
-        event, blobs = card_event(ask, status=status, headers=headers, body=body, kept=validate, at=self._ledger)
-        ref = await self._record(ask, event, blobs)
-        content = kept_body if kept_body is not None else body
-        newest = self._views.of(ask.peer).newest(ask.source, ask.caller)
-        kept = newest if newest is not None and newest.fetch["c"] == ref["c"] else None
-        answered = kept_body is not None or status in _SUCCESS
-        return Fetched(ref, read_card(content) if answered else None, status, tuple(headers), content, kept)
+        kept, content = None, answer.body
+        if answer.status == _NOT_MODIFIED and ask.conditional:
+            kept, content = self._validated(ask, validate)
+        event, blobs = card_event(
+            ask,
+            status=answer.status,
+            headers=answer.headers,
+            body=answer.body,
+            kept=kept,
+            at=self._ledger,
+            answered_url=answer.url,
+            redactor=self._redact,
+        )
+        ref, record = await self._record(ask, event, blobs)
+        good = kept is not None or answer.status in _SUCCESS
+        now = kept_card(record, before=kept) if good and record is not None else None
+        if record is not None and kept is None and good and has_holes(record):
+            self._bodies[ref["c"]] = content
+            if len(self._bodies) > _WITH_HOLES:
+                self._bodies.popitem(last=False)
+        card = read_card(content) if good else None
+        return Fetched(ref, card, answer.status, tuple(answer.headers), content, now)
 
-    async def _record(self, ask: CardAsk, event: Any, blobs: Any) -> Ref:  # noqa: ANN401 - what the recorder built
+    def _validated(self, ask: CardAsk, validate: KeptCard | None) -> tuple[KeptCard | None, bytes]:
+        """Return the kept answer that a 304 speaks of, and its bytes; None where we have not got them."""
+        kept = validate
+        if kept is None:  # the application's own validators
+            key = ask.key(self._ledger)
+            kept = self._views.of(ask.peer).with_validator(key, ask.etag, ask.modified_since)
+        body = self.whole_body(kept.bytes_of) if kept else None
+        return (kept, body) if kept is not None and body is not None else (None, b"")
+
+    async def _record(self, ask: CardAsk, event: Any, blobs: Any) -> tuple[Ref, Record | None]:  # noqa: ANN401 - what the recorder built
         draft = self._ledger.draft(event, stream=f"peer:{ask.peer}", blobs=blobs)
         appended = await self._write([draft])
-        return appended[0].ref if appended else {"c": "", "stream": draft.stream, "ver": -1}
+        if not appended:
+            return {"c": "", "stream": draft.stream, "ver": -1}, None
+        ref = appended[0].ref
+        return ref, read_event(self._ledger.store, ref)
+
+    # ---- what is kept
+
+    def whole_body(self, ref: Ref) -> bytes | None:
+        """Return the exact bytes that one fetch brought; None where a hole was cut into what is stored of them."""
+        if (held := self._bodies.get(ref["c"])) is not None:
+            return held
+        record = read_event(self._ledger.store, ref)
+        return None if record is None or has_holes(record) else record.content("body")
+
+    def kept_out(self, kept: KeptCard, body: bytes) -> HandedOut:
+        """Return a kept card as the answer that it was, a cookie apart, with the validators that stand now."""
+        record = read_event(self._ledger.store, kept.bytes_of)
+        headers = [] if record is None else _kept_headers(record)
+        for name, value in (("etag", kept.etag), ("last-modified", kept.last_modified)):
+            if value is not None:
+                headers = [pair for pair in headers if pair[0] != name]
+                headers.append((name, value))
+        if not header(headers, "content-type"):
+            headers.append(("content-type", "application/json"))
+        status = record.data.get("status") if record is not None else None
+        return HandedOut(status if isinstance(status, int) and status in _SUCCESS else 200, _decoded(headers), body)
+
+    def fetched_out(self, fetched: Fetched) -> HandedOut:
+        """Return an answer as it came, after content decoding.
+
+        Raises:
+            BaseException: there was none; what the transport raised.
+        """
+        if fetched.error is not None:
+            raise fetched.error
+        return HandedOut(fetched.status or 0, _decoded(fetched.headers), fetched.body)
 
 
-def read_bytes(reader: LogReader, ref: Ref) -> bytes:
-    """Return the card bytes that one fetch brought."""
-    found = reader.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
-    return (found[0].content("body") or b"") if found else b""
+def read_event(reader: LogReader, ref: Ref) -> Record | None:
+    """Return the event that another one refers to."""
+    found = reader.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1) if ref["ver"] >= 0 else []
+    return found[0] if found else None
 
 
-def _key(ask: CardAsk) -> tuple[str, str, str]:
-    return ask.peer, ask.source, ask.caller
+def has_holes(record: Record) -> bool:
+    """Say whether something was cut out of a record's body."""
+    return any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
 
 
-def _request(route: Route, ask: CardAsk) -> httpx.Request:
-    kept = [(name, value) for name, value in route.headers if name.lower() in _GET_HEADERS]
-    kept.append(("accept-encoding", "identity"))
-    if ask.etag is not None:
-        kept.append(("if-none-match", ask.etag))
-    elif ask.modified_since is not None:
-        kept.append(("if-modified-since", ask.modified_since))
-    if ask.purpose != "discovery":
-        kept.append(("cache-control", "no-cache"))
-    return httpx.Request("GET", ask.full_url, headers=kept, extensions=route.extensions)
+def _kept_headers(record: Record) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for role in sorted(role for role in record.blobs if role.startswith("header.")):
+        if not any(isinstance(part, Hole) for part in record.stored_parts(role) or ()):
+            name, value = json.loads(record.content(role) or b'["",""]')
+            if name not in {"", "set-cookie", "location", "www-authenticate"}:
+                found.append((name, value))
+    return found
 
 
-async def _read(response: httpx.Response) -> bytes:
-    try:
-        return await response.aread()
-    finally:
-        await response.aclose()
-
-
-def _pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw]
+def _decoded(headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a body that is handed on whole and decoded."""
+    kept = [(name, value) for name, value in headers if name.lower() not in _NOT_HANDED_ON]
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]

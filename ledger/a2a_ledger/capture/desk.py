@@ -7,12 +7,13 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from a2a_ledger.address import normal_url
 from a2a_ledger.capture.bound import BoundCard, bind
-from a2a_ledger.capture.cards import CardDesk, Fetched, read_bytes
+from a2a_ledger.capture.cards import CardDesk, read_event
 from a2a_ledger.capture.claims import Claims
-from a2a_ledger.capture.peerview import KeptCard, PeerViews
+from a2a_ledger.capture.peerview import KeptCard, PeerViews, kept_card
 from a2a_ledger.capture.recorder import card_source, configured_card_event
-from a2a_ledger.capture.situation import SiblingWatch, task_state
+from a2a_ledger.capture.situation import SiblingWatch, ended_in_error, task_state
 from a2a_ledger.card import peer_id, read_card
 from a2a_ledger.errors import CaptureError, CardError, LedgerError, LedgerUnavailableError, UsageError
 from a2a_ledger.wire import TERMINAL
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.route import Route
     from a2a_ledger.codec import Draft
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Appended
 
 _log = logging.getLogger(__name__)
 
-_RECENT_CARDS = 32
+_RECENT_CARDS = 256
 """Cards of this process that a client's parsed card is looked for among."""
 
 _PEER_ID = 32
@@ -71,10 +73,10 @@ class Desk:
         self.credentials_visible = credentials_visible
         self.client_versions = client_versions
         self.views = PeerViews(ledger.store)
-        self.cards = CardDesk(ledger, self.views, self.write)
+        self.cards = CardDesk(ledger, self.views, self.write, redact)
         self.siblings = SiblingWatch(ledger.store)
         self.claims = Claims()
-        self._recent: OrderedDict[str, BoundCard] = OrderedDict()
+        self._recent: OrderedDict[tuple[int, str, str], BoundCard] = OrderedDict()
         self._card_urls: set[str] = set()
         ledger.probe = self.diagnose
 
@@ -103,29 +105,38 @@ class Desk:
 
     def expect_card_at(self, url: str) -> None:
         """Take note that a GET of this url asks for a card, though its path does not say so."""
-        self._card_urls.add(url)
+        self._card_urls.add(normal_url(url))
 
-    def asks_for_card(self, method: str, url: str) -> bool:
-        """Say whether a request asks for a card: by its path, or because a client was told to look there."""
-        return card_source(method, url) is not None or (method == "GET" and url in self._card_urls)
+    def asks_for_card(self, method: str, url: str, transport: object = None) -> bool:
+        """Say whether a request asks for a card: by its path, or because its client was told to look there."""
+        if method != "GET":
+            return False
+        told = normal_url(url) in self._card_urls or self.cards.redirected_to(transport, url)
+        return told or card_source(method, url) is not None
 
-    def recent_cards(self) -> list[BoundCard]:
-        """Return the cards that were handed to the application lately, newest first."""
-        return list(reversed(self._recent.values()))
+    def recent_cards(self, transport: object = None) -> list[BoundCard]:
+        """Return the cards that were handed to the application lately: those of one transport first, newest first."""
+        recent = list(reversed(self._recent.values()))
+        return sorted(recent, key=lambda bound: transport is None or _transport(bound) is not transport)
+
+    def handed_to(self, transport: object, peer: str) -> BoundCard | None:
+        """Return the card of this peer that was handed out on a transport last."""
+        mine = (bound for bound in reversed(self._recent.values()) if _transport(bound) is transport)
+        return next((bound for bound in mine if bound.peer == peer), None)
 
     def remember(self, bound: BoundCard) -> BoundCard:
         """Take note of a card that is handed to the application."""
-        key = bound.kept.raw_hash or ""
+        key = (id(_transport(bound)), bound.peer, bound.kept.raw_hash or "")
         self._recent[key] = bound
         self._recent.move_to_end(key)
         while len(self._recent) > _RECENT_CARDS:
             self._recent.popitem(last=False)
         return bound
 
-    def bound_to(self, kept: KeptCard, fetched: Fetched | None, *, peer: str) -> BoundCard | None:
+    def bound_to(self, kept: KeptCard, body: bytes, *, peer: str, route: Route) -> BoundCard | None:
         """Return the card of a kept answer, ready to be frozen; None when no contract can be frozen from it."""
-        card = fetched.card if fetched and fetched.card else read_card(read_bytes(self.ledger.store, kept.bytes_of))
-        return bind(kept, card, self.ledger.profile, peer=peer, peer_url=self.views.of(peer).url)
+        url = self.views.of(peer).url
+        return bind(kept, read_card(body), self.ledger.profile, peer=peer, peer_url=url, route=route)
 
     async def bind_configured(self, proto_json: bytes) -> BoundCard:
         """Bind a client to a card that no recorded fetch brought: source `configured`, flag `lossy`.
@@ -133,10 +144,17 @@ class Desk:
         Raises:
             CardError: no contract can be frozen from it.
         """
-        event, blobs = configured_card_event(proto_json, at=self.ledger)
+        event, blobs = configured_card_event(proto_json, at=self.ledger, redactor=self.redact)
         peer = event.peer
-        await self.write([self.ledger.draft(event, stream=f"peer:{peer}", blobs=blobs)])
-        kept = self.views.of(peer).newest("configured", "anonymous")
+        if self.enforces:
+            _log.warning(
+                "%s: a client is bound to a card that no recorded fetch brought: it can never be fetched again, so a "
+                "change of its contract is not seen before a send; resolve the card through the guard",
+                event.peer_url,
+            )
+        appended = await self.write([self.ledger.draft(event, stream=f"peer:{peer}", blobs=blobs)])
+        record = read_event(self.ledger.store, appended[0].ref) if appended else None
+        kept = kept_card(record) if record else None
         card = read_card(proto_json)
         bound = bind(kept, card, self.ledger.profile, peer=peer, peer_url=event.peer_url) if kept else None
         if bound is None:
@@ -180,5 +198,9 @@ def tasks_in_flight(ledger: ContractLedger, peer: str) -> list[str]:
     return [
         record.stream.removeprefix("task:")
         for record in sent
-        if task_state(ledger.store, record.stream) not in TERMINAL
+        if task_state(ledger.store, record.stream) not in TERMINAL and not ended_in_error(ledger.store, record.stream)
     ]
+
+
+def _transport(bound: BoundCard) -> object:
+    return bound.route.transport if bound.route is not None else None

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, Self, cast
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, ref
 
 import httpx
 from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
 from a2a.client.card_resolver import parse_agent_card
 from google.protobuf.json_format import MessageToJson
 
+from a2a_ledger.address import CARD_PATH
 from a2a_ledger.capture.asking import Asking
+from a2a_ledger.capture.attribution import peer_of_card
 from a2a_ledger.capture.bound import call_is_open
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.transport import GuardTransport
+from a2a_ledger.card import read_card
+from a2a_ledger.contract import contract_of
 from a2a_ledger.errors import UsageError
 from a2a_ledger.wire import EXTENSION
 
@@ -87,7 +91,7 @@ class Guard:
         self._sends = Sends(self.desk, asking)
         self._builds = Builds(self.desk, asking)
         self._clients: list[httpx.AsyncClient] = []
-        self._guarded: WeakSet[httpx.AsyncClient] = WeakSet()
+        self._guarded: WeakKeyDictionary[httpx.AsyncClient, GuardTransport] = WeakKeyDictionary()
 
     def httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.AsyncClient:  # noqa: ANN401 - passed to httpx as they are
         """Return a recording, guarded client; use it as `ClientConfig(httpx_client=…)` and for card resolvers.
@@ -101,8 +105,10 @@ class Guard:
             names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
             below = {name: options.pop(name) for name in names if name in options}
             transport = httpx.AsyncHTTPTransport(**below)
-        client = httpx.AsyncClient(transport=GuardTransport(transport, self.desk, self._sends, self._builds), **options)
-        self._guarded.add(client)
+        guarded = GuardTransport(transport, self.desk, self._sends, self._builds)
+        client = httpx.AsyncClient(transport=guarded, **options)
+        guarded.client = ref(client)
+        self._guarded[client] = guarded
         return client
 
     def interceptor(self) -> GuardInterceptor:
@@ -145,11 +151,17 @@ class Guard:
                 "expected a guarded httpx client in the SDK's configuration, found another one: what it sends would "
                 "be neither recorded nor stopped; make it with Guard.httpx_client()"
             )
+        path = relative_card_path if relative_card_path is not None else CARD_PATH
+        card_url = f"{url.rstrip('/')}/{path.lstrip('/')}"
         if relative_card_path is not None:
-            self.desk.expect_card_at(f"{url.rstrip('/')}/{relative_card_path.lstrip('/')}")
-        return await ClientFactory(chosen).create_from_url(
-            url, interceptors=[*interceptors, self.interceptor()], relative_card_path=relative_card_path
+            self.desk.expect_card_at(card_url)
+        interceptor = self.interceptor()
+        client = await ClientFactory(chosen).create_from_url(
+            url, interceptors=[*interceptors, interceptor], relative_card_path=relative_card_path
         )
+        transport_used = self._guarded.get(chosen.httpx_client)
+        interceptor.built_from(self.desk.handed_to(transport_used, peer_of_card(card_url).id))
+        return client
 
     async def diagnose(self, peer: str) -> str:
         """Fetch a peer's card as a diagnostic: recorded as such, and never handed to an SDK as a card."""
@@ -198,10 +210,34 @@ class GuardInterceptor(ClientCallInterceptor):
             if EXTENSION not in message.extensions:
                 message.extensions.append(EXTENSION)
 
+    def built_from(self, bound: BoundCard | None) -> None:
+        """Take note of the card that this client was built from, the same bytes being served elsewhere or not."""
+        if bound is not None and (key := _parsed(bound.document)) is not None:
+            self._bound[key] = bound.for_new_client()
+
     async def after(self, args: AfterArgs) -> None:
         """Say it when a send went past the guard; all else the transport has recorded already."""
         if args.method in _SENDS and call_is_open():
             _log.error("a send left through an httpx client that is not guarded: it is not recorded")
+        if args.method == "get_extended_agent_card":
+            await self._goes_on_with(args.agent_card, cast("AgentCard", args.result))
+
+    async def _goes_on_with(self, before: AgentCard, extended: AgentCard) -> None:
+        """Stay bound to the card that was fetched when the SDK's client takes over an extended one in its place.
+
+        A card that came as a JSON-RPC result has no address of its own at which it could be asked for again.
+        """
+        key = extended.SerializeToString(deterministic=True)
+        if key in self._bound or any(_parsed(known.document) == key for known in self._desk.recent_cards()):
+            return
+        bound = self._bound[key] = await self._card_of(before)
+        contract = contract_of(read_card(MessageToJson(extended).encode()))
+        if contract is None or contract.hash != bound.contract.hash:
+            _log.warning(
+                "%s: the extended card has another contract than the card that was fetched; what is frozen and asked "
+                "for again is the fetched one",
+                bound.peer_url,
+            )
 
     async def _card_of(self, card: AgentCard) -> BoundCard:
         """Return the fetch that this parsed card came from; a card from elsewhere is recorded as configured."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from a2a_ledger.address import same_url
 from a2a_ledger.capture.import_report import ImportReport, LineFault
 from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, lines_of, start_of
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, read_line
@@ -308,10 +307,8 @@ class _Import:
         asked, answer = line.request, line.response
         source = card_source(asked.method, asked.url) or "registry"
         ask = card_ask_of(asked.url, asked.headers, source=source)
-        kept = self._views.of(ask.peer).newest(ask.source, ask.caller)
+        kept = self._views.of(ask.peer).newest(ask.key(self._ledger))
         ask = replace(ask, purpose="application" if kept else "discovery")
-        if kept is not None and not same_url(kept.url, ask.full_url):
-            kept = None  # the two well-known paths of a peer may serve two cards: a 304 speaks of its own alone
         if answer is not None:
             event, blobs = card_event(
                 ask, status=answer.status, headers=answer.headers, body=answer.body, at=self._ledger, kept=kept

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from a2a_ledger.capture.bound import BoundCard, Call, open_call
+from a2a_ledger.capture.bound import BoundCard, Call, forget_sent, open_call
 from a2a_ledger.capture.claims import is_of_peer
 from a2a_ledger.capture.refusal import CHANGED
 from a2a_ledger.capture.situation import task_state
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from a2a_ledger.capture.asking import Asking
-    from a2a_ledger.capture.cards import Route
     from a2a_ledger.capture.claims import Key
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.route import Route
     from a2a_ledger.events import JsonObject
 
 _PINS = 1024
@@ -106,6 +106,7 @@ class Sends:
         at = self._desk.ledger.clock()
         if asked.decided.stops and self._desk.enforces:
             error = await self._asking.abort(asked, task, at)
+            forget_sent(peer)  # what is built next is for a task that does not exist yet
             if bound is not None and asked.decided.decision.reason in CHANGED:
                 bound.spent = str(error)
             raise error
@@ -126,7 +127,7 @@ class Sends:
             )
         )
         if asked.decided.decision.reason == "capability-stale":
-            self._book_lazy(peer)
+            self._book_lazy(peer, bound.route if bound else None)
         return pin
 
     def _key(self, peer: str, message_id: str, peer_task: str | None) -> Key:
@@ -186,9 +187,8 @@ class Sends:
 
     # ---- off the critical path ---
 
-    def _book_lazy(self, peer: str) -> None:
+    def _book_lazy(self, peer: str, route: Route | None) -> None:
         """Book the lazy fetch of row 10: it serves the next task and runs only while the peer has none in flight."""
-        route = self._desk.cards.route_of_peer(peer)
         if route is None:
             return
         job = asyncio.create_task(self._fetch_lazily(peer, route))
@@ -200,7 +200,7 @@ class Sends:
             await asyncio.sleep(_LAZY_LOOK)
             while self._desk.in_flight(peer):  # noqa: ASYNC110 - other processes finish tasks too: nothing to await
                 await asyncio.sleep(_LAZY_LOOK)
-        newest = self._desk.views.of(peer).newest(route.ask.source, route.ask.caller)
+        newest = self._desk.views.of(peer).newest(route.ask.key(self._desk.ledger))
         await self._desk.cards.fetch(route, purpose="lazy", validate=newest)
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ was made from is recorded with it.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,6 +31,10 @@ PAST_SUBMITTED = frozenset(
 _MAX_LISTED = 16
 _MAX_WATCHED = 256
 _PAGE = 32
+_OPENING = 4
+"""Records at the beginning of a task among which its capture stands."""
+
+_HTTP_ERROR = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,49 +71,86 @@ class SiblingWatch:
 
     def __init__(self, reader: LogReader) -> None:
         self._reader = reader
-        self._waiting: dict[str, OrderedDict[str, str]] = {}
+        self._waiting: dict[str, OrderedDict[str, tuple[str, str]]] = {}
         self._seen: dict[str, int] = {}
         self._settled: OrderedDict[str, None] = OrderedDict()
+        self._looking = threading.Lock()
 
     def settle(self, stream: str) -> None:
         """Take note that this process saw a task past `submitted`, so that nobody has to look it up."""
-        self._settled[stream] = None
-        if len(self._settled) > _MAX_WATCHED:
-            self._settled.popitem(last=False)
+        with self._looking:
+            self._settled[stream] = None
+            if len(self._settled) > _MAX_WATCHED:
+                self._settled.popitem(last=False)
 
-    def open_sends(self, peer: str, now: datetime, limit: int) -> list[JsonObject]:
-        """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`."""
-        waiting = self._waiting.setdefault(peer, OrderedDict())
-        self._take_in(peer, waiting, now, limit)
-        found: list[JsonObject] = []
-        for stream, sent_at in list(waiting.items()):
-            if stream in self._settled or age_seconds(sent_at, now) >= limit:
-                del waiting[stream]
-                continue
-            state = task_state(self._reader, stream)
-            if state in PAST_SUBMITTED:
-                del waiting[stream]
-            elif len(found) < _MAX_LISTED:
-                found.append({"state": state, "sent_at": sent_at})
-        return found
+    def open_sends(self, peer: str, now: datetime, limit: int, *, caller: str | None) -> list[JsonObject]:
+        """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`.
 
-    def _take_in(self, peer: str, waiting: OrderedDict[str, str], now: datetime, limit: int) -> None:
+        Args:
+            peer: peer id.
+            now: our clock.
+            limit: seconds.
+            caller: the caller class whose sends count; None: everybody's.
+        """
+        with self._looking:
+            waiting = self._waiting.setdefault(peer, OrderedDict())
+            self._take_in(peer, waiting, now, limit)
+            found: list[JsonObject] = []
+            for stream, (sent_at, sender) in list(waiting.items()):
+                if stream in self._settled or age_seconds(sent_at, now) >= limit:
+                    del waiting[stream]
+                    continue
+                if caller not in {None, sender}:
+                    continue
+                state = task_state(self._reader, stream)
+                if state in PAST_SUBMITTED or ended_in_error(self._reader, stream):
+                    del waiting[stream]
+                elif len(found) < _MAX_LISTED:
+                    found.append({"state": state, "sent_at": sent_at})
+            return found
+
+    def _take_in(self, peer: str, waiting: OrderedDict[str, tuple[str, str]], now: datetime, limit: int) -> None:
         """Watch the sends since the last look that are younger than `limit`, the newest 256 of them."""
         places = self._reader.tagged_places(f"sent:{peer}", after=self._seen.get(peer, -1), limit=_MAX_WATCHED)
         if not places:
             return
         self._seen[peer] = places[0][0]
-        young: list[tuple[str, str]] = []
+        young: list[tuple[str, tuple[str, str]]] = []
         for _, stream in places:
             if stream in self._settled:
                 continue
-            first = self._reader.read_stream(stream, limit=1)[0]
-            if age_seconds(first.at, now) >= limit:
+            opening = self._reader.read_stream(stream, limit=_OPENING)
+            if age_seconds(opening[0].at, now) >= limit:
                 break
-            young.append((stream, first.at))
+            young.append((stream, (opening[0].at, _caller(opening))))
         waiting.update(reversed(young))
         while len(waiting) > _MAX_WATCHED:
             waiting.popitem(last=False)
+
+
+def _caller(opening: Sequence[Record]) -> str:
+    captures = (record.data.get("caller") for record in opening if record.type == "contract.captured.v1")
+    return next((caller for caller in captures if isinstance(caller, str)), "anonymous")
+
+
+def ended_in_error(reader: LogReader, stream: str) -> bool:
+    """Say whether a send failed without a task of the peer: no answer, an HTTP error status, or an error answer."""
+    failed = False
+    for record in reader.read_stream(stream, limit=_PAGE, desc=True):
+        data = record.data
+        if record.type != "message.recorded.v1" or data.get("direction") != "in":
+            continue
+        if data.get("state_read") is not None:
+            return False
+        status, leg = data.get("status"), data.get("leg")
+        refused = isinstance(status, int) and status >= _HTTP_ERROR
+        cut = leg == "stream-end" and data.get("error_kind") not in {None, "closed-by-caller", "cancelled"}
+        stopped = leg == "error" or cut
+        named = leg not in {"error", "stream-end"} and data.get("task_id") is not None
+        if named and not refused:
+            return False
+        failed = failed or refused or stopped or data.get("error_code") is not None
+    return failed
 
 
 def task_state(reader: LogReader, stream: str) -> str:
@@ -185,18 +227,19 @@ def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
     """
     stands, hints = (None, []) if card is None else _standing(card, view)
     if stands is not None:
-        hints += _hints(reader, view.peer, stands)
+        hints = _since(stands, [*hints, *_hints(reader, view.peer, stands)])
+    seen = view.seen.get(card.key, []) if card else []
     return {
         "now": timestamp(now),
         "transport": "in-process" if in_process else "network",
         "manifest": None,
         "card": None if stands is None else _card_json(stands, version),
-        "validator": view.validator_json((card.source, card.caller)) if card else _NO_VALIDATOR,
+        "validator": view.validator_json(card.key) if card else _NO_VALIDATOR,
         "task": {"state": state},
         "siblings": list["Json"](siblings),
         "client_versions": list["Json"](client_versions),
         "hints": list["Json"](hints),
-        "contracts_seen": [{"at": at, "contract": contract} for at, contract in _recent(view.seen, now, limits.flap)],
+        "contracts_seen": [{"at": at, "contract": contract} for at, contract in _recent(seen, now, limits.flap)],
         "limits": cast("JsonObject", limits.to_json()),
         "profile": {"sibling": profile.sibling, "skew": profile.skew, "failed": profile.failed},
         "refetch": None,
@@ -207,13 +250,18 @@ _NO_VALIDATOR: JsonObject = {"present": False, "last": "never", "lied": False}
 
 
 def _standing(card: KeptCard, view: PeerView) -> tuple[KeptCard, list[JsonObject]]:
-    """Return the newest answer that says the client's contract stands, and the hint that another one was seen."""
-    newest = view.newest(card.source, card.caller)
-    if newest is None or newest.n <= card.n:
-        return card, []
-    if newest.contract_hash == card.contract_hash:
-        return newest, []
-    return card, [{"kind": "newer-card", "at": newest.fetched_at}]
+    """Return the newest answer that says the client's contract stands, and the hint that another one was seen since."""
+    said = view.newest_saying(card.key, card.contract_hash)
+    stands = said if said is not None and said.n > card.n else card
+    for other in view.newest_at(card.key.place):  # somebody else's card is a reason to ask for ours again, no more
+        if other.n > stands.n and other.contract_hash != card.contract_hash:
+            return stands, [{"kind": "newer-card", "at": other.fetched_at}]
+    return stands, []
+
+
+def _since(card: KeptCard, hints: list[JsonObject]) -> list[JsonObject]:
+    """Return hints that the log has after the card, none older than it: the log's order counts, not the clock's."""
+    return [{**hint, "at": max(cast("str", hint["at"]), card.fetched_at)} for hint in hints]
 
 
 def _hints(reader: LogReader, peer: str, card: KeptCard) -> list[JsonObject]:

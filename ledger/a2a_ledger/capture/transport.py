@@ -17,24 +17,23 @@ import httpx
 
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.bound import forget_sent, last_sent, take_call
-from a2a_ledger.capture.cards import Route, read_bytes
 from a2a_ledger.capture.claims import is_of_peer
 from a2a_ledger.capture.exchange import Exchange, open_exchange
 from a2a_ledger.capture.failures import describe_failure
-from a2a_ledger.capture.recorder import card_ask_of
+from a2a_ledger.capture.route import OURS, Route
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
-from a2a_ledger.errors import CardError, LedgerError
+from a2a_ledger.errors import LedgerError
 from a2a_ledger.ledger import current_task
 from a2a_ledger.spellings import METHODS
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from weakref import ref
 
     from a2a_ledger.capture.builds import Builds
     from a2a_ledger.capture.desk import Desk
-    from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.sends import Sends
     from a2a_ledger.wire import Leg
 
@@ -55,7 +54,8 @@ class GuardTransport(httpx.AsyncBaseTransport):
         self._desk = desk
         self._sends = sends
         self._builds = builds
-        self._arrivals = Arrivals(desk)
+        self._arrivals = Arrivals(desk, self)
+        self.client: ref[httpx.AsyncClient] | None = None
         self._behind: set[asyncio.Task[None]] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -65,7 +65,9 @@ class GuardTransport(httpx.AsyncBaseTransport):
             CaptureError: the guard stopped it; nothing was sent.
             httpx.HTTPError: as the inner transport raised it, recorded.
         """
-        if self._desk.asks_for_card(request.method, str(request.url)):
+        if OURS in request.extensions:
+            return await self._inner.handle_async_request(request)
+        if self._desk.asks_for_card(request.method, str(request.url), self):
             response = None
             with self._desk.failing_as_chosen():
                 response = await self._card(request)
@@ -85,6 +87,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
             for job in late:
                 job.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        self._desk.cards.forget(self)
         await self._inner.aclose()
 
     def run_behind(self, work: Coroutine[object, object, None]) -> None:
@@ -97,23 +100,15 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def _card(self, request: httpx.Request) -> httpx.Response:
         headers = _pairs(request.headers)
-        ask = card_ask_of(str(request.url), headers)
+        ask, led_to = self._desk.cards.ask_of(self, str(request.url), headers)
+        if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
+            await asyncio.to_thread(self._desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
-        route = Route(ask, self._inner.handle_async_request, headers, extensions)
+        route = Route(ask, self._inner.handle_async_request, headers, extensions, self, self.client, led_to)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
-        forced = asked_fresh or "if-none-match" in request.headers or "if-modified-since" in request.headers
         task = self._task_of_context(ask.peer) or self._running_task(ask.peer)
-        kept, fetched = await self._builds.card(route, task=task, forced=forced)
-        if fetched is not None and kept is None:
-            if fetched.error is not None:
-                raise fetched.error
-            return httpx.Response(
-                fetched.status or 0, headers=list(fetched.headers), content=fetched.body, request=request
-            )
-        if kept is None:
-            raise CardError(f"{request.url}: no card is kept and none was fetched")
-        content = fetched.body if fetched and fetched.body else read_bytes(self._desk.ledger.store, kept.bytes_of)
-        return _from_store(request, kept, content)
+        answer = await self._builds.card(route, task=task, forced=asked_fresh or ask.conditional)
+        return httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)
 
     def _running_task(self, peer: str) -> str | None:
         """Return the peer's task that this context sent and that has not ended: a card asked for now is about it."""
@@ -192,16 +187,6 @@ def _ask_for_extension(request: httpx.Request) -> None:
         asked = [uri.strip() for uri in request.headers.get(name, "").split(",") if uri.strip()]
         if EXTENSION not in asked:
             request.headers[name] = ", ".join([*asked, EXTENSION])
-
-
-def _from_store(request: httpx.Request, kept: KeptCard, content: bytes) -> httpx.Response:
-    """Answer a card GET with what is kept: a 200, as the SDK wants it."""
-    headers = {"content-type": "application/json"}
-    if kept.etag is not None:
-        headers["etag"] = kept.etag
-    if kept.last_modified is not None:
-        headers["last-modified"] = kept.last_modified
-    return httpx.Response(200, headers=headers, content=content, request=request)
 
 
 def _pairs(headers: httpx.Headers) -> list[tuple[str, str]]:

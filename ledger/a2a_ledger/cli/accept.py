@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.capture.card_key import key_of
+from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.capture.refusal import contract_pointers, diff_text
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of, diff
@@ -11,6 +13,7 @@ from a2a_ledger.errors import UsageError
 from a2a_ledger.events import ContractAccepted
 
 if TYPE_CHECKING:
+    from a2a_ledger.capture.in_force import InForce
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Ref
@@ -39,15 +42,15 @@ def accept_contract(ledger: ContractLedger, peer: str, wanted: str, *, who: str)
             f"it served {', '.join(list(seen)[:3]) or 'none that can be captured'}"
         )
     new_hash = fitting[0]
-    old_hash = _replaced(store, peer, new_hash)
-    new, old = _card(store, seen[new_hash]), _card(store, seen[old_hash]) if old_hash in seen else None
+    held = _replaced(store, peer, seen[new_hash])
+    new, old = _card(store, seen[new_hash]), held.card(store)
     contract = contract_of(new)
     if contract is None:
         raise UsageError(f"{new_hash}: the card that the peer served cannot be captured ({new.problem})")
-    change = diff(old, new, ledger.profile) if old else None
+    change = diff(old, new, ledger.profile) if old is not None else None
     event = ContractAccepted(
         peer=peer,
-        old_hash=old_hash,
+        old_hash=held.contract_hash,
         new_hash=new_hash,
         form=contract.form,
         authorization=(change.authorization if change else None) or "incomparable",
@@ -66,28 +69,28 @@ def _contracts(store: Store, peer: str) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for record in store.read_stream(f"peer:{peer}", limit=_RECENT, desc=True):
         contract = record.data.get("contract_hash")
-        if record.type == "card.fetched.v1" and isinstance(contract, str):
+        if record.type == "card.fetched.v1" and isinstance(contract, str) and record.data["source"] != "configured":
             found.setdefault(contract, record)
     return found
 
 
-def _replaced(store: Store, peer: str, new_hash: str) -> str:
-    """Return the contract that the newest abort held on to.
+def _replaced(store: Store, peer: str, served: Record) -> InForce:
+    """Return the contract in force, which this acceptance replaces.
 
     Raises:
-        UsageError: no abort waits for an acceptance.
+        UsageError: there is none, or it is this one already.
     """
-    aborted = store.tagged(f"aborted:{peer}", limit=1, desc=True)
-    old_hash = aborted[0].data.get("old_hash") if aborted else None
-    if not isinstance(old_hash, str) or old_hash == new_hash:
+    new_hash = served.data["contract_hash"]
+    held = contract_in_force(store, peer, key_of(served.data).place)
+    if held is None:
         raise UsageError(
-            f"{new_hash}: nothing waits for this acceptance; a contract is accepted after a send was aborted on its "
-            "change"
+            f"{new_hash}: nothing waits for this acceptance; no contract of this card is in force yet, and the first "
+            "one that is captured needs none"
         )
-    accepted = store.tagged(f"accepted:{peer}", limit=1, desc=True)
-    if accepted and accepted[0].n > aborted[0].n and accepted[0].data.get("new_hash") == new_hash:
-        raise UsageError(f"{new_hash}: accepted already, as #{accepted[0].n}; nothing was recorded")
-    return old_hash
+    if held.contract_hash == new_hash:
+        how = "accepted" if held.since.type == "contract.accepted.v1" else "captured"
+        raise UsageError(f"{new_hash}: {how} already, as #{held.since.n}; nothing was recorded")
+    return held
 
 
 def _card(store: Store, fetch: Record) -> Card:

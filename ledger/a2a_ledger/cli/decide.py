@@ -151,7 +151,9 @@ def _from_ledger(session: Session, peer: str, versions: tuple[str, ...]) -> tupl
             card=card,
             version=card.interfaces[0]["version"] if card and card.interfaces else None,
             state="intended",
-            siblings=SiblingWatch(ledger.store).open_sends(row["peer"], now, ledger.settings.limits.sibling),
+            siblings=SiblingWatch(ledger.store).open_sends(
+                row["peer"], now, ledger.settings.limits.sibling, caller=card.caller if card else None
+            ),
             client_versions=versions,
             limits=ledger.settings.limits,
             profile=ledger.profile,

@@ -60,8 +60,8 @@ async def _probe(ledger: ContractLedger, url: str) -> bytes:
             "a probe is recorded by the guard's own parts, which need: pip install 'a2a-ledger[a2a]'"
         ) from e
     from a2a_ledger.capture.card_record import card_ask_of  # noqa: PLC0415 - same
-    from a2a_ledger.capture.cards import Route  # noqa: PLC0415 - same
     from a2a_ledger.capture.desk import Desk  # noqa: PLC0415 - same
+    from a2a_ledger.capture.route import Route  # noqa: PLC0415 - same
 
     desk = Desk(ledger, client_versions=(), redact=None)
     limits = httpx.Timeout(TIMEOUT).as_dict()

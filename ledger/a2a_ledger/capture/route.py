@@ -1,0 +1,137 @@
+"""How one card is asked for: by the transport, with the headers and as the client that the application used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import httpx
+
+from a2a_ledger.address import origin_of
+from a2a_ledger.capture.card_key import CONDITIONS, CREDENTIAL_HEADERS, selects
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+    from weakref import ref
+
+    from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.wire import Headers
+
+    Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
+
+OURS = "a2a_ledger_card"
+"""Request extension of a card GET of the guard's own: its transport lets it pass, for it is recorded already."""
+
+_REPLACED = CONDITIONS | {"accept-encoding"}
+
+
+class Answer(NamedTuple):
+    """One answer to a card GET: whole body, after content decoding; where it came from; what was really sent."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    url: str
+    sent: list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class Route:
+    """How one card is asked for: as the application did it last on one transport.
+
+    A first-hand question is the application's own request. The guard asks again as the application's
+    httpx client would now, with that client's authentication, cookies and redirects.
+    """
+
+    ask: CardAsk
+    send: Send
+    headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    extensions: dict[str, Any] = field(default_factory=dict[str, Any])
+    transport: object | None = None
+    client: ref[httpx.AsyncClient] | None = None
+    url: str = ""
+    """Where a redirect led the application's own request; "" for where it was asked."""
+    loop: asyncio.AbstractEventLoop | None = None
+    """The event loop that its connections belong to."""
+
+    def refresh(self, headers: Headers) -> None:
+        """Take over newer values of the credentials that this card is asked for with.
+
+        Args:
+            headers: of a later request of the same transport to the same origin.
+        """
+        newer: dict[str, list[tuple[str, str]]] = {}
+        for name, value in headers:
+            newer.setdefault(name.lower(), []).append((name, value))
+        for name in {name.lower() for name, _ in self.headers if _is_credential(name)} & newer.keys():
+            self.headers = [pair for pair in self.headers if pair[0].lower() != name] + newer[name]
+
+    def serves(self, transport: object, url: str) -> bool:
+        """Say whether it goes through this transport to this url's origin."""
+        return self.transport is transport and origin_of(self.ask.full_url) == origin_of(url)
+
+    async def first_hand(self, ask: CardAsk, *, conditional: bool) -> Answer:
+        """Send the application's own request, with our validators where it is to be conditional."""
+        headers = self._headers(ask, ours=conditional)
+        url = self.url or ask.full_url
+        request = httpx.Request("GET", url, headers=_octets(headers), extensions=self.extensions)
+        return await _whole(await self.send(request), url, headers)
+
+    async def again(self, ask: CardAsk) -> Answer:
+        """Ask again, for the guard's own purpose."""
+        headers = self._headers(ask, ours=True)
+        if self.client is None:
+            return await self._without_client(ask, headers)
+        client = self.client()
+        if client is None or client.is_closed:
+            raise httpx.TransportError("the httpx client that asked for this card is closed")
+        # What the client adds by itself to every request is left to it: it may have changed since.
+        own = [(name, value) for name, value in headers if client.headers.get(name) != value]
+        if len(client.cookies.jar):
+            own = [(name, value) for name, value in own if name.lower() != "cookie"]
+        request = client.build_request(
+            "GET", ask.full_url, headers=_octets(own), extensions={**self.extensions, OURS: True}
+        )
+        response = await client.send(request)
+        return await _whole(response, str(response.url), pairs(response.request.headers))
+
+    async def _without_client(self, ask: CardAsk, headers: list[tuple[str, str]]) -> Answer:
+        url = self.url or ask.full_url
+        request = httpx.Request("GET", url, headers=_octets(headers), extensions=self.extensions)
+        return await _whole(await self.send(request), url, headers)
+
+    def _headers(self, ask: CardAsk, *, ours: bool) -> list[tuple[str, str]]:
+        """Return the application's own headers; where the condition is ours, it stands in the place of its own."""
+        without = _REPLACED | {"cache-control"} if ours else {"accept-encoding"}
+        kept = [(name, value) for name, value in self.headers if name.lower() not in without]
+        kept.append(("accept-encoding", "identity"))  # what is recorded is what is read
+        if ours:
+            if ask.etag is not None:
+                kept.append(("if-none-match", ask.etag))
+            elif ask.modified_since is not None:
+                kept.append(("if-modified-since", ask.modified_since))
+            if ask.purpose != "discovery":
+                kept.append(("cache-control", "no-cache"))
+        return kept
+
+
+def pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
+    """Return headers as text: header octets are read as ISO 8859-1."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw]
+
+
+def _octets(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _is_credential(name: str) -> bool:
+    return name.lower() in CREDENTIAL_HEADERS or selects(name)
+
+
+async def _whole(response: httpx.Response, url: str, sent: list[tuple[str, str]]) -> Answer:
+    try:
+        body = await response.aread()
+    finally:
+        await response.aclose()
+    return Answer(response.status_code, pairs(response.headers), body, url, sent)
