@@ -24,10 +24,9 @@ from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
 from a2a_ledger.home import LedgerHome
-from a2a_ledger.keys import Signer, load_pem
 from a2a_ledger.making import make, new_keys, open_log
 from a2a_ledger.settings import Settings, read_settings
-from a2a_ledger.store import Appended, Store, open_store
+from a2a_ledger.store import Appended, Store, head_verifiers, load_signers, open_store
 from a2a_ledger.store.mark import HighWaterMark
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.events import Event
+    from a2a_ledger.keys import Signer
 
     Clock = Callable[[], datetime]
     Entropy = Callable[[int], bytes]
@@ -131,7 +131,7 @@ class ContractLedger:
             UsageError: no ledger there, and no place for one; or an unknown setting.
             MissingKeysError: a database without its key store.
             RollbackError: the database is older than its high-water mark.
-            StoreError: it cannot be read or written.
+            StoreError: it cannot be read or written, or a private key is not the one that the log names.
         """
         if str(location).startswith(("postgresql://", "postgres://")):
             raise UsageError("a ledger on PostgreSQL is not part of this release; name a directory")
@@ -149,8 +149,8 @@ class ContractLedger:
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:
             if not store.read_only:
-                signers = {path.stem: load_pem(path, store.origin) for path in home.key_files()}
-            mark = _mark_of(home, store.origin, chosen)
+                signers = load_signers(store, home.key_files())
+            mark = _mark_of(home, store, chosen)
             ledger = cls(
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy
             )
@@ -346,6 +346,6 @@ class ContractLedger:
         return await self.probe(peer)
 
 
-def _mark_of(home: LedgerHome, origin: str, settings: Settings) -> HighWaterMark:
+def _mark_of(home: LedgerHome, store: Store, settings: Settings) -> HighWaterMark:
     elsewhere = Path(settings.mark_dir) if settings.mark_dir else None
-    return HighWaterMark(home.root, origin, elsewhere=elsewhere)
+    return HighWaterMark(home.root, store.origin, keys=lambda: head_verifiers(store), elsewhere=elsewhere)

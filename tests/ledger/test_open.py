@@ -27,7 +27,8 @@ from a2a_ledger.errors import (
     StoreError,
     UsageError,
 )
-from a2a_ledger.events import SendAborted
+from a2a_ledger.events import KeyAdded, KeyRetired, SendAborted
+from a2a_ledger.keys import generate, save_pem
 from a2a_ledger.making import SOFTWARE
 
 if TYPE_CHECKING:
@@ -101,6 +102,39 @@ def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "audit" / "keys" / "log.pem").chmod(0o644)
     with pytest.raises(StoreError, match="chmod 600"):
         open_at(tmp_path / "audit")
+
+
+@pytest.mark.parametrize("role", ["log", "statement", "export"])
+def test_a_private_key_that_the_log_does_not_name_for_its_role_is_refused(tmp_path: Path, role: str) -> None:
+    place = tmp_path / "audit"
+    with open_at(place) as ledger:
+        vkeys = {name: signer.vkey for name, signer in ledger.signers.items()}
+    other = "export" if role != "export" else "log"
+    shutil.copy(place / "keys" / f"{other}.pem", place / "keys" / f"{role}.pem")
+    with pytest.raises(StoreError) as error:
+        open_at(place)
+    for part in (str(place / "keys" / f"{role}.pem"), vkeys[role], f"found {vkeys[other]}"):
+        assert part in str(error.value)
+    assert f"put the right {role}.pem back" in error.value.hint
+    with open_at(place, read_only=True) as ledger:
+        assert ledger.store.size() == 4
+
+
+def test_a_retired_key_signs_no_more(tmp_path: Path) -> None:
+    place = tmp_path / "audit"
+    with open_at(place) as ledger:
+        old = ledger.signers["statement"]
+        new = generate(ledger.origin, os.urandom)
+        retired = KeyRetired(key_id=old.key_id, role="statement", vkey=old.vkey)
+        added = KeyAdded(key_id=new.key_id, public_key=new.verifier.public_key.hex(), role="statement", vkey=new.vkey)
+        ledger.append([ledger.draft(event, stream="ledger") for event in (retired, added)])
+    with pytest.raises(StoreError, match=r"statement\.pem: expected the statement key"):
+        open_at(place)
+    (place / "keys" / "statement.pem").rename(place / "keys" / "statement-until-2026.pem")
+    save_pem(place / "keys" / "statement.pem", new)
+    with open_at(place) as ledger:
+        assert set(ledger.signers) == {"log", "statement", "export"}
+        assert ledger.signers["statement"].vkey == new.vkey
 
 
 def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:

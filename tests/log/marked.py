@@ -22,7 +22,7 @@ class Log:
 
     def __init__(self, root: Path, elsewhere: Path) -> None:
         root.mkdir(exist_ok=True)
-        self.mark = HighWaterMark(root, ORIGIN, elsewhere=elsewhere, lock_timeout=0.05)
+        self.mark = HighWaterMark(root, ORIGIN, keys=lambda: [LOG.verifier], elsewhere=elsewhere, lock_timeout=0.05)
         self.hashes: list[bytes] = []
         self.notes: list[str] = []
 

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
-from a2a_ledger.errors import BusyError, ConsistencyError, RollbackError, StoreError, UsageError, VerificationError
+from a2a_ledger.errors import (
+    BusyError,
+    ConsistencyError,
+    RollbackError,
+    SignatureError,
+    StoreError,
+    UsageError,
+    VerificationError,
+)
 from a2a_ledger.keys import generate
 from a2a_ledger.merkle import leaf_hash
 from a2a_ledger.store.mark import HighWaterMark
@@ -35,10 +43,10 @@ def test_the_second_place_is_the_users_state_directory(tmp_path: Path, monkeypat
     name = sha256(ORIGIN.encode()).hexdigest()
     monkeypatch.setenv("HOME", "/home/ann")
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
-    assert HighWaterMark(tmp_path, ORIGIN).apart == Path("/state/a2a-ledger") / name
+    assert HighWaterMark(tmp_path, ORIGIN, keys=list).apart == Path("/state/a2a-ledger") / name
     for unusable in ("", "relative/state"):
         monkeypatch.setenv("XDG_STATE_HOME", unusable)
-        assert HighWaterMark(tmp_path, ORIGIN).apart == Path("/home/ann/.local/state/a2a-ledger") / name
+        assert HighWaterMark(tmp_path, ORIGIN, keys=list).apart == Path("/home/ann/.local/state/a2a-ledger") / name
 
 
 def test_without_a_home_directory_a_place_must_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,8 +56,8 @@ def test_without_a_home_directory_a_place_must_be_named(tmp_path: Path, monkeypa
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(StoreError, match=r"set mark_dir in config\.toml"):
-        HighWaterMark(tmp_path, ORIGIN)
-    assert HighWaterMark(tmp_path, ORIGIN, elsewhere=tmp_path).read() is None
+        HighWaterMark(tmp_path, ORIGIN, keys=list)
+    assert HighWaterMark(tmp_path, ORIGIN, keys=list, elsewhere=tmp_path).read() is None
 
 
 def test_the_same_head_may_be_signed_again(log: Log) -> None:
@@ -181,6 +189,34 @@ def test_a_damaged_copy_is_named_with_what_to_do(log: Log) -> None:
         log.mark.read()
 
 
+@pytest.mark.parametrize("size", [3, 1_000_000])
+def test_a_mark_that_the_log_did_not_sign_is_damaged_and_no_proof_of_an_old_copy(log: Log, size: int) -> None:
+    """Whoever can write the file can damage it, and cannot make the database look old by it."""
+    stranger = generate(ORIGIN, lambda size: b"\x03" * size)
+    log.mark.beside.write_text(sign_checkpoint(Checkpoint(ORIGIN, size, bytes(32)), stranger))
+    refused = r"high-water is damaged \(no known key signed this note.* move it away, and it is written again from"
+    for look in (log.mark.read, log.check, log.sign):
+        with pytest.raises(StoreError, match=refused):
+            look()
+    log.mark.beside.unlink()
+    assert log.check() == [f"the high-water mark {log.mark.beside} was missing and was written again, at size 3"]
+
+
+def test_a_mark_with_a_bent_signature_is_damaged(log: Log) -> None:
+    log.mark.apart.write_text(log.notes[0].replace("\n3\n", "\n9\n"))
+    with pytest.raises(StoreError, match=r"is damaged \(a signature by key .* does not verify"):
+        log.check()
+
+
+def test_no_mark_is_recovered_from_a_note_of_a_stranger(log: Log) -> None:
+    log.mark.beside.unlink()
+    log.mark.apart.unlink()
+    stranger = generate(ORIGIN, lambda size: b"\x03" * size)
+    with log.mark.exclusive() as held, pytest.raises(SignatureError, match="no known key"):
+        held.recover(sign_checkpoint(Checkpoint(ORIGIN, 3, log.root(3)), stranger))
+    assert log.copies() == [None, None]
+
+
 def test_the_mark_of_another_log(log: Log) -> None:
     other = generate("other.example/log-01234567", lambda size: b"\x02" * size)
     log.mark.beside.write_text(sign_checkpoint(Checkpoint(other.name, 3, bytes(32)), other))
@@ -200,7 +236,7 @@ def test_places_that_cannot_be_read_or_written(log: Log, tmp_path: Path) -> None
         blocked.sign()
     with (
         pytest.raises(StoreError, match="cannot open the signer's lock"),
-        HighWaterMark(tmp_path / "nowhere", ORIGIN, elsewhere=tmp_path).exclusive(),
+        HighWaterMark(tmp_path / "nowhere", ORIGIN, keys=list, elsewhere=tmp_path).exclusive(),
     ):
         pass
 

@@ -148,7 +148,7 @@ def test_a_second_signer_waits_and_then_gives_up(log: Log) -> None:
 
 
 def test_a_second_signer_gets_the_lock_when_it_is_given_back(log: Log) -> None:
-    patient = HighWaterMark(log.mark.beside.parent, ORIGIN, elsewhere=log.mark.apart.parent)
+    patient = HighWaterMark(log.mark.beside.parent, ORIGIN, keys=list, elsewhere=log.mark.apart.parent)
     order: list[str] = []
 
     def wait() -> None:
@@ -167,7 +167,7 @@ def test_a_second_signer_gets_the_lock_when_it_is_given_back(log: Log) -> None:
 def test_a_signer_that_is_killed_gives_the_lock_back(log: Log) -> None:
     script = (
         "import sys, time\nfrom pathlib import Path\nfrom a2a_ledger.store.mark import HighWaterMark\n"
-        "with HighWaterMark(Path(sys.argv[1]), sys.argv[2], elsewhere=Path(sys.argv[3])).exclusive():\n"
+        "with HighWaterMark(Path(sys.argv[1]), sys.argv[2], keys=list, elsewhere=Path(sys.argv[3])).exclusive():\n"
         "    print('held', flush=True)\n    time.sleep(60)\n"
     )
     places = [str(log.mark.beside.parent), ORIGIN, str(log.mark.apart.parent)]

@@ -2,9 +2,21 @@
 
 from a2a_ledger.store.head import Appended
 from a2a_ledger.store.keystore import KeyStore
+from a2a_ledger.store.log_keys import head_verifiers, load_signers
 from a2a_ledger.store.opening import open_store
 from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, RawTables
 from a2a_ledger.store.schema import row_digest
 from a2a_ledger.store.store import Store
 
-__all__ = ["KEY_TABLES", "LEDGER_TABLES", "Appended", "KeyStore", "RawTables", "Store", "open_store", "row_digest"]
+__all__ = [
+    "KEY_TABLES",
+    "LEDGER_TABLES",
+    "Appended",
+    "KeyStore",
+    "RawTables",
+    "Store",
+    "head_verifiers",
+    "load_signers",
+    "open_store",
+    "row_digest",
+]

@@ -23,11 +23,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.checkpoint import Checkpoint, checkpoint_of
-from a2a_ledger.errors import BusyError, FormatError, RollbackError, StoreError, UsageError, VerificationError
+from a2a_ledger.checkpoint import Checkpoint, checkpoint_of, open_checkpoint
+from a2a_ledger.errors import (
+    BusyError,
+    FormatError,
+    RollbackError,
+    SignatureError,
+    StoreError,
+    UsageError,
+    VerificationError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
+
+    from a2a_ledger.keys import Verifier
 
 FILE = "high-water"
 LOCK = "signer.lock"
@@ -55,18 +65,28 @@ class HighWaterMark:
     """Both copies of one log's mark, and the lock of its one signer."""
 
     def __init__(
-        self, root: Path, origin: str, *, elsewhere: Path | None = None, lock_timeout: float = LOCK_TIMEOUT
+        self,
+        root: Path,
+        origin: str,
+        *,
+        keys: Callable[[], Iterable[Verifier]],
+        elsewhere: Path | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
     ) -> None:
         """Name the places; nothing is read or written yet.
 
         Args:
             root: the directory of the database.
             origin: the log's name.
+            keys: gives the log's keys; a note that none of them signed is no mark, whoever put it there.
             elsewhere: where the second copy is kept instead of the user's state directory.
             lock_timeout: seconds to wait for another signer.
         """
         folder = elsewhere if elsewhere is not None else _state_directory()
         self.origin = origin
+        self.root = root
+        self._keys = keys
+        self._verified = b""  # the note whose signature was checked last
         self.beside = root / FILE
         self.apart = folder / sha256(origin.encode()).hexdigest()
         self._lock = root / LOCK
@@ -76,7 +96,7 @@ class HighWaterMark:
         """Return the governing copy, or None where there is neither.
 
         Raises:
-            StoreError: if a copy cannot be read, is damaged or is another log's.
+            StoreError: if a copy cannot be read, is damaged, is another log's or was not signed by a key of the log.
             VerificationError: if the copies are two tree heads of one size.
         """
         return _governing(*self._copies())
@@ -165,16 +185,28 @@ class HighWaterMark:
             raise StoreError(f"cannot read the high-water mark {path}: {error.strerror}") from error
         try:
             head = checkpoint_of(note)
-        except FormatError as error:
+            if head.origin != self.origin:
+                raise StoreError(
+                    f"the high-water mark {path} is of log {head.origin}, expected {self.origin}: it lies in a "
+                    "directory that it does not belong to; put it back where it came from"
+                )
+            self.verify(note)
+        except (FormatError, SignatureError) as error:
             raise StoreError(
                 f"the high-water mark {path} is damaged ({error}): move it away, and it is written again from {other}"
             ) from error
-        if head.origin != self.origin:
-            raise StoreError(
-                f"the high-water mark {path} is of log {head.origin}, expected {self.origin}: it lies in a directory "
-                "that it does not belong to; put it back where it came from"
-            )
         return Mark(head, note.decode())
+
+    def verify(self, note: bytes) -> None:
+        """Check that a key of the log signed a note.
+
+        Raises:
+            FormatError: it is no signed checkpoint.
+            SignatureError: no key of the log signed it.
+        """
+        if note != self._verified:
+            open_checkpoint(note, self._keys())
+            self._verified = note
 
     def _compare(self, mark: Mark, size: int, root: Callable[[int], bytes]) -> None:
         if size < mark.head.size:
@@ -225,12 +257,14 @@ class HeldMark:
 
         Raises:
             UsageError: if a copy of the mark is still there: then nothing needs this.
+            SignatureError: if no key of the log signed the note.
             StoreError: if a copy cannot be written.
         """
         if self._mark.read() is not None:
             raise UsageError(f"the high-water mark of {self._mark.origin} is not missing: there is nothing to recover")
         if checkpoint_of(note).origin != self._mark.origin:
             raise UsageError(f"expected a checkpoint of {self._mark.origin}, found one of {checkpoint_of(note).origin}")
+        self._mark.verify(note.encode())
         self._write(note)
 
     def repair(self, mark: Mark, copies: tuple[Mark | None, Mark | None], *, strict: bool) -> list[str]:

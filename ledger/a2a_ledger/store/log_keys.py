@@ -1,0 +1,68 @@
+"""The keys that a log itself names: who may sign for it, and whether the private keys at hand are these.
+
+docs/format.md section 6. A private key that the log never named for its role signs heads and findings
+that no reader accepts, and nobody notices before the day they are needed. So a ledger is not
+opened for writing with one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_ledger.errors import StoreError
+from a2a_ledger.keys import ROLES, load_pem
+from a2a_ledger.proven import read_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from a2a_ledger.keys import Signer, Verifier
+    from a2a_ledger.proven import Keys
+    from a2a_ledger.store.store import Store
+
+_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
+_NOW = 1 << 62  # as a size: behind every retirement and revocation that is recorded
+
+
+def log_keys(store: Store) -> Keys:
+    """Return what the log's own events say about its keys."""
+    events = sorted((r for kind in _KEY_EVENTS for r in store.tagged(f"type:{kind}")), key=lambda record: record.n)
+    return read_keys(events, store.origin)
+
+
+def head_verifiers(store: Store) -> list[Verifier]:
+    """Return every key that the log ever named for its heads."""
+    return [term.key for term in log_keys(store).terms if term.role == "log"]
+
+
+def load_signers(store: Store, files: Iterable[Path]) -> dict[str, Signer]:
+    """Load the private keys of the roles that files are named after, and hold each against the log.
+
+    Args:
+        store: of the log.
+        files: such as `keys/log.pem`; one that is not named after a role is passed over.
+
+    Raises:
+        StoreError: a key is not the one that the log names for this role now, or cannot be read.
+    """
+    signers = {path.stem: (path, load_pem(path, store.origin)) for path in files if path.stem in ROLES}
+    keys = log_keys(store)
+    for role, (path, signer) in signers.items():
+        check_signer(keys, role, path, signer)
+    return {role: signer for role, (_, signer) in signers.items()}
+
+
+def check_signer(keys: Keys, role: str, path: Path, signer: Signer) -> None:
+    """Check that a private key is the one that the log names for a role now.
+
+    Raises:
+        StoreError: it is not.
+    """
+    expected = [key.vkey for key in keys.speaking(role, _NOW)]
+    if signer.vkey not in expected:
+        raise StoreError(
+            f"key file {path}: expected the {role} key that the log names, {' or '.join(expected) or 'which is none'}, "
+            f"found {signer.vkey}: what it signs would prove nothing",
+            hint=f"put the right {path.name} back from a backup of the keys; without keys/ the ledger opens read-only",
+        )
