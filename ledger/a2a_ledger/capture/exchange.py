@@ -21,6 +21,7 @@ from a2a_ledger.capture.recorder import (
     see,
     stream_end_event,
 )
+from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import PAST_SUBMITTED
 from a2a_ledger.events import TaskAdopted, TaskBound
 from a2a_ledger.ledger import current_task
@@ -71,6 +72,7 @@ class Exchange:
             answers=self.answers,
             known=self.secrets,
             status=status,
+            redactor=self.desk.redact,
         )
         await self._write([self._draft(event, blobs)])
 
@@ -80,8 +82,9 @@ class Exchange:
         Raises:
             ContractDivergenceError: mode "enforce" and a certain contract finding.
         """
-        leg = parse_response(self.leg, status, headers, body)
-        await self._arrive([leg], [self._incoming(leg, see(headers, body))], judge=True)
+        seen = see(headers, body)
+        leg = without_secrets(parse_response(self.leg, status, headers, body), [*self.secrets, *seen.secrets])
+        await self._arrive([leg], [self._incoming(leg, seen)], judge=True)
 
     async def stream_events(self, events: Sequence[SseEvent], *, judge: bool = True) -> None:
         """Record events of a stream in one append, and judge them.
@@ -89,7 +92,7 @@ class Exchange:
         Raises:
             ContractDivergenceError: as `answered`.
         """
-        legs = [parse_stream_event(self.leg, event.data) for event in events]
+        legs = [without_secrets(parse_stream_event(self.leg, event.data), self.secrets) for event in events]
         drafts: list[Draft] = []
         for leg, event in zip(legs, events, strict=True):
             flags = () if event.complete else ("truncated",)
@@ -109,6 +112,7 @@ class Exchange:
             text=text,
             status=status,
             known=self.secrets,
+            redactor=self.desk.redact,
         )
         await self._write([self._draft(event, blobs)])
 
@@ -181,7 +185,9 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
     """
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
     bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg)
-    seen = see(headers, body, url=leg.url, schemes=bound.schemes if bound else None)
+    known = desk.cards.schemes.of(peer)
+    seen = see(headers, body, url=leg.url, schemes=bound.schemes if bound else known.table, places=known.places)
+    leg = without_secrets(leg, seen.secrets)
     exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets)
     if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
         await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
@@ -191,7 +197,7 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
         drafts += call.drafts
         if call.captures:
             schemes = sorted({mark["scheme"] for mark in event.credential or ()})
-            drafts.append(_capture(desk, call, bound, leg, schemes))
+            drafts.append(_capture(desk, call, bound, without_secrets(leg, seen.secrets, with_url=True), schemes))
     drafts.append(desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs)))
     writing = asyncio.ensure_future(desk.write(drafts))
     try:
