@@ -50,7 +50,7 @@ class Settings:
         on_ledger_failure: `block` raises LedgerUnavailableError when a record cannot be written;
             `pass` logs it and lets the call through unrecorded.
         acceptance: what building a client again after an abort means: `auto` takes the new
-            contract on, `not-weaker` only one that does not weaken authorization, `manual` none
+            contract on, `not-weaker` only one whose authorization is the same or stricter, `manual` none
             until `a2a-ledger card accept`.
         checkpoint: `batched` signs within a second; `before-send` makes each send wait for a head
             that covers its capture.
@@ -100,22 +100,35 @@ def read_settings(path: Path) -> Settings:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Settings()
+    except OSError as e:
+        raise UsageError(f"{path}: the settings cannot be read ({e.strerror})") from e
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise UsageError(f"{path}: expected TOML, found: {e}") from e
     limits = table.pop("limits", {})
     if not isinstance(limits, dict):
-        raise UsageError(f"{path}: expected a table [limits], found {limits!r}")
+        raise UsageError(f"{path}: expected a table [limits], found limits = {limits!r}")
     numbers = cast("dict[str, Any]", limits)
     _check_types(path, table, Settings())
     _check_types(path, numbers, Limits())
-    return Settings(**table, limits=Limits(**numbers))
+    try:
+        return Settings(**table, limits=Limits(**numbers))
+    except UsageError as e:
+        raise UsageError(f"{path}: {e}") from None
+
+
+_KINDS: dict[type, str] = {bool: "true or false", int: "a whole number, 0 or more", str: "a text in quotes"}
 
 
 def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits) -> None:
+    inside = isinstance(defaults, Limits)
+    where = "[limits] " if inside else ""
     known = {f.name for f in fields(defaults)} - {"limits"}
     for name, value in table.items():
         if name not in known:
-            raise UsageError(f"{path}: unknown setting {name!r}; the settings are {', '.join(sorted(known))}")
+            elsewhere = {f.name for f in fields(Settings if inside else Limits)} - {"limits"}
+            way = f"; it stands {'above' if inside else 'below'} the line [limits]" if name in elsewhere else ""
+            known_names = ", ".join(sorted(known))
+            raise UsageError(f"{path}: unknown setting {where}{name!r}{way}; the settings there are {known_names}")
         default: object = "" if name == "mark_dir" else getattr(defaults, name)
         if type(value) is not type(default) or (isinstance(value, int) and value < 0):
-            raise UsageError(f"{path}: setting {name}: expected {type(default).__name__}, found {value!r}")
+            raise UsageError(f"{path}: setting {where}{name}: expected {_KINDS[type(default)]}, found {value!r}")

@@ -36,6 +36,9 @@ _NOT_MODIFIED = 304
 _OPENING = 8
 """Records at the beginning of a task among which its capture stands."""
 
+_NOT_WEAKER = frozenset({"same", "stricter"})
+"""Directions of authorization that `not-weaker` takes on; what cannot be ordered waits for a person."""
+
 
 class Builds:
     """Answers the application's card GETs."""
@@ -142,7 +145,7 @@ class Builds:
         change = self._change_since(chosen, held)
         direction = (change.authorization if change else None) or "incomparable"
         choice = desk.ledger.settings.acceptance
-        if desk.enforces and (choice == "manual" or (choice == "not-weaker" and direction == "weaker")):
+        if desk.enforces and (choice == "manual" or (choice == "not-weaker" and direction not in _NOT_WEAKER)):
             raise ContractChangedError(
                 f"{chosen.peer_url}: the contract changed to {chosen.contract.hash} (authorization: {direction}), and "
                 f"acceptance = {choice} waits for a person. Nothing was sent.",

@@ -131,7 +131,9 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def _open(self, request: httpx.Request, body: bytes) -> Exchange:
         """Decide what is a send and record the request, before any byte of it leaves."""
-        leg = parse_request(request.method, str(request.url), _pairs(request.headers), body)
+        headers = _pairs(request.headers)
+        leg = parse_request(request.method, str(request.url), headers, body)
+        self._desk.cards.refresh(self, str(request.url), headers)
         call = take_call(leg.message_id)
         if call is None and (leg.method in SENDS or _is_batch_with_send(leg, body)):
             await self._begin_unpinned(leg)
