@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.archive import MAX_TOTAL, read_archive, write_archive
+from a2a_ledger.archive import MAX_FILE, MAX_TOTAL, read_archive, write_archive
 from a2a_ledger.codec import Hole, Kept
 from a2a_ledger.errors import BundleError
 
@@ -55,6 +55,34 @@ _INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody"
 _SECRET_SIZE = 32
 _HOLE = re.compile(rb'\[(0|[1-9][0-9]{0,15}),"([0-9a-f]{64})"\]')
 _COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
+
+_KIB, _MIB = 1 << 10, 1 << 20
+_ROLES = tuple(
+    (re.compile(name), most)
+    for name, most in (
+        (r"bagit\.txt|bag-info\.txt", 64 * _KIB),
+        (r"README\.txt", _MIB),
+        (r"(tag)?manifest-sha256\.txt", 8 * _MIB),
+        (r"tagmanifest-sha256\.txt\.sig", 64),
+        (r"data/claims\.json", _MIB),
+        (r"data/export\.dsse\.json", 4 * _MIB),
+        (r"data/log/checkpoint", 64 * _KIB),
+        (r"data/log/(events\.jsonl|index\.tsv)", 8 * _MIB),
+        (r"data/log/proofs/[0-9]+\.tlog-proof", 128 * _KIB),
+        (r"data/log/consistency/[0-9]+-[0-9]+", 16 * _KIB),
+        (r"data/records/[0-9]+\.json", 64 * _KIB),
+        (r"data/records/[0-9]+\.salt|data/streams/[^/]+\.key", _SECRET_SIZE),
+        (r"data/blobs/[^/]+/[0-9]+", MAX_FILE),
+        (r"data/blobs/[^/]+/[0-9]+\.salt", _SECRET_SIZE),
+        (r"data/blobs/[^/]+/[0-9]+\.hole", 128),
+        (r"data/statements/[0-9]+\.dsse\.json", _MIB),
+        (r"data/keys/untrusted/[^/]+\.vkey", _KIB),
+        (r"data/replay/(engine\.json|profile\.toml)", 64 * _KIB),
+        (r"data/replay/expected\.jsonl", 8 * _MIB),
+        (r"data/(custody\.json|policy\.example\.txt)", 64 * _KIB),
+    )
+)
+"""Every name that a file of a bundle can have, and how large such a file may be."""
 
 
 class IndexRow(NamedTuple):
@@ -116,8 +144,11 @@ class Bundle:
         """Return the rows of `data/log/index.tsv`.
 
         Raises:
-            BundleError: Not the columns that docs/format.md section 11 gives.
+            BundleError: Not the columns that docs/format.md section 11 gives, or not one row for each leaf.
         """
+        rows_there, leaves = self.read(INDEX).count(b"\n") - 1, self.read(LEAVES).count(b"\n")
+        if rows_there != leaves:
+            raise BundleError(f"{INDEX}: lists {rows_there} events, {LEAVES} has {leaves}")
         lines = self.text(INDEX).split("\n")
         if lines[0] != _INDEX_HEAD or lines[-1] != "":
             raise BundleError(f"{INDEX}: expected the columns {_INDEX_HEAD!r} and a line feed at the end")
@@ -270,7 +301,10 @@ def write_bundle(
     tags[TAG_MANIFEST] = _manifest(tags)
     if sign is not None:
         tags[SIGNATURE] = sign(tags[TAG_MANIFEST])
-    return write_archive({**payload, **tags})
+    files = {**payload, **tags}
+    for fault in (*foreign_files(files), *oversize_files(files)):
+        raise BundleError(f"the bundle would be refused by its reader: {fault}")
+    return write_archive(files)
 
 
 def read_bundle(source: bytes | Path) -> Bundle:
@@ -286,6 +320,25 @@ def read_bundle(source: bytes | Path) -> Bundle:
         if name not in archive.files:
             raise BundleError(f"this zip is no evidence bundle: {name} is missing")
     return Bundle(archive.files, archive.damaged)
+
+
+def foreign_files(files: Mapping[str, bytes]) -> list[str]:
+    """Return one sentence for each file that has no place in a bundle (docs/format.md section 11)."""
+    return [f"{name}: a bundle has no such file" for name in sorted(files) if _most(name) is None]
+
+
+def oversize_files(files: Mapping[str, bytes]) -> list[str]:
+    """Return one sentence for each file that is larger than its kind may be: it is not worth reading."""
+    return [
+        f"{name}: {len(content)} bytes; such a file may have {most}"
+        for name, content in sorted(files.items())
+        if (most := _most(name)) is not None and len(content) > most
+    ]
+
+
+def _most(name: str) -> int | None:
+    """Return how many bytes a file of this name may have; None: no file is named so."""
+    return next((most for pattern, most in _ROLES if pattern.fullmatch(name)), None)
 
 
 def file_faults(bundle: Bundle) -> list[str]:

@@ -21,11 +21,11 @@ from a2a_ledger.codec import Hole, canonical, leaf, timestamp
 from a2a_ledger.divergence import RULE_SET
 from a2a_ledger.errors import StoreError
 from a2a_ledger.freshness import RULES as FRESHNESS
-from a2a_ledger.keys import parse_vkey
 from a2a_ledger.making import SOFTWARE
 from a2a_ledger.report import LETTERS
 from a2a_ledger.selection import story_of
-from a2a_ledger.signed import EXPORT
+from a2a_ledger.signed import EXPORT, SAID_TWICE
+from a2a_ledger.stated import NOT_CLAIMED, expected_of, key_files
 from a2a_ledger.statement import Subject, sign_envelope, statement
 
 if TYPE_CHECKING:
@@ -40,15 +40,6 @@ if TYPE_CHECKING:
 VERIFIER = "verifier"
 """The follower whose position says how far findings are due."""
 
-_FORM = "a2a-evidence/1"
-_NOT_CLAIMED = (
-    "that the peer sent these messages: the peer signed none of them",
-    "that anything was recorded at the time that `at` states: it is the recorder's own clock",
-    "that nothing happened which the recorder did not see",
-    "that the log has no later events of this task than the bundle shows",
-    "that a change of the peer's card breaks A2A: a finding says that the peer left the frozen contract",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -61,6 +52,8 @@ class Exported:
         size: size of the signed head that covers them.
         later_events: events of this task behind that head, which are not in the bundle.
         signed: the exporter signed it.
+        foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
+            a replay of it stays open.
     """
 
     data: bytes
@@ -69,6 +62,7 @@ class Exported:
     size: int
     later_events: int
     signed: bool
+    foreign_profiles: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts of the export, for `export --format json`."""
@@ -83,7 +77,15 @@ class Exported:
 
     def __str__(self) -> str:
         """Say in one line what the bundle holds, what covers it and who signed it."""
-        signed = "" if self.signed else " Not signed by an exporter: no export key here."
+        signed = (
+            ""
+            if self.signed
+            else (
+                " Not signed by an exporter (no export key here): it cannot prove that nothing of the task is missing."
+            )
+        )
+        if self.foreign_profiles:
+            signed += f" Recorded under a profile that is not at hand: {', '.join(self.foreign_profiles)}."
         return (
             f"{-(-len(self.data) // 1000)} KB: {self.events} events, all of {self.task} up to checkpoint {self.size} "
             f"(not anchored; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
@@ -164,7 +166,8 @@ class _Maker:
         self._add_streams()
         self._add_keys()
         self._add_replay()
-        self._files[layout.CLAIMS] = canonical(self._claims())
+        claims = self._claims()
+        self._files[layout.CLAIMS] = canonical(claims)
         self._files[layout.CUSTODY] = canonical(
             {
                 "acquired_by": SOFTWARE,
@@ -179,13 +182,10 @@ class _Maker:
                 [Subject(layout.LEAVES, sha256(self._files[layout.LEAVES]).hexdigest())],
                 EXPORT,
                 {
+                    **{name: claims[name] for name in SAID_TWICE},
                     "at": timestamp(at),
-                    "checkpoint": self._checkpoint(),
-                    "ends": self._ends(),
                     "exporter": self._signer.vkey,
-                    "query": {"task": self._story.task},
                     "tool": SOFTWARE,
-                    "withheld": self._withheld,
                 },
             )
             self._files[layout.EXPORT_STATEMENT] = sign_envelope(payload, self._signer)
@@ -203,6 +203,7 @@ class _Maker:
             data=data,
             task=self._story.task,
             events=len(self._story.events) + len(self._story.findings) + len(self._story.fetches),
+            foreign_profiles=tuple(self._foreign_profiles()),
             size=self._head.size,
             later_events=self._later,
             signed=self._signer is not None,
@@ -239,24 +240,22 @@ class _Maker:
             self._files[layout.statement_file(record.n)] = record.content("statement") or b""
 
     def _disclosed(self) -> list[tuple[str, list[Record]]]:
-        """Return the streams whose keys go along: the task's, and that of its findings."""
-        streams = (
-            (f"task:{self._story.task}", self._story.events),
+        """Return the streams whose keys go along: the task's, that of its findings, and that of the log's keys."""
+        return [
             (f"findings:{self._story.task}", self._story.findings),
-        )
-        return [(stream, records) for stream, records in streams if records]
+            ("ledger", self._story.keys),
+            (f"task:{self._story.task}", self._story.events),
+        ]
 
     def _add_streams(self) -> None:
-        for stream, _ in self._disclosed():
-            self._files[layout.stream_key_file(stream)] = self._ledger.store.keys.stream_key(stream)
+        for stream, records in self._disclosed():
+            if records:
+                self._files[layout.stream_key_file(stream)] = self._ledger.store.keys.stream_key(stream)
 
     def _add_keys(self) -> None:
-        logs: list[str] = []
-        for record in self._story.keys:
-            if record.type == "key.added.v1":
-                role, vkey = str(record.data["role"]), str(record.data["vkey"])
-                self._files[f"{layout.KEYS}{role}-{parse_vkey(vkey).key_id}.vkey"] = f"{vkey}\n".encode()
-                logs += [vkey] if role == "log" else []
+        files = key_files(self._story.keys)
+        self._files |= files
+        logs = [vkey.decode().strip() for name, vkey in files.items() if name.startswith(f"{layout.KEYS}log-")]
         lines = [
             "# What the exporter suggests. Nobody should trust a policy that came with the evidence:",
             "# get the key of the log from its owner by another way, compare, and write a policy of your own.",
@@ -278,17 +277,18 @@ class _Maker:
                 "verified_to": min(self._ledger.store.position(VERIFIER), self._head.size),
             }
         )
-        self._files[layout.EXPECTED] = b"".join(
-            canonical({"index": record.n, "type": record.type, **_outcome(record.data)}) + b"\n"
-            for record in self._records
-            if record.type in {"freshness.decided.v1", "violation.detected.v1"}
-        )
+        self._files[layout.EXPECTED] = expected_of({record.n: record for record in self._records})
+
+    def _foreign_profiles(self) -> list[str]:
+        """Return the profiles that something was recorded under and that are not the one of this ledger."""
+        under = {str(record.data["profile_hash"]) for record in self._records if "profile_hash" in record.data}
+        return sorted(under - {self._ledger.profile.hash})
 
     def _checkpoint(self) -> JsonObject:
         return {"root": self._head.root.hex(), "size": self._head.size}
 
     def _ends(self) -> list[Json]:
-        return [{"stream": stream, "ver": records[-1].ver} for stream, records in self._disclosed()]
+        return [{"stream": stream, "ver": records[-1].ver if records else -1} for stream, records in self._disclosed()]
 
     def _claims(self) -> JsonObject:
         return {
@@ -296,19 +296,15 @@ class _Maker:
             "claims": list(cast("Sequence[Json]", LETTERS)),
             "ends": self._ends(),
             "events": len(self._records),
-            "form": _FORM,
+            "form": layout.PROFILE,
             "later_events": self._later,
             "log": self._ledger.origin,
-            "not_claimed": list(cast("Sequence[Json]", _NOT_CLAIMED)),
+            "not_claimed": list(cast("Sequence[Json]", NOT_CLAIMED)),
             "peer": self._story.peer,
             "signed": self._signer is not None,
             "task": self._story.task,
             "withheld": self._withheld,
         }
-
-
-def _outcome(data: JsonObject) -> JsonObject:
-    return {name: data[name] for name in ("decision", "reason", "rule", "about", "certainty") if name in data}
 
 
 def _write(out: Path, data: bytes) -> None:
@@ -324,7 +320,7 @@ def _write(out: Path, data: bytes) -> None:
 
 def _readme(origin: str, story: TaskStory, size: int, later: int) -> str:
     """Return README.txt: plain words for somebody who has never seen such a file."""
-    claims = "\n".join(f"  - {line}" for line in _NOT_CLAIMED)
+    claims = "\n".join(f"  - {line}" for line in NOT_CLAIMED)
     return f"""\
 EVIDENCE OF ONE TASK BETWEEN TWO AGENTS (A2A)
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 TERMS_FORM = "a2a-terms/1-draft"
 """Name of the terms object's form; a hash never travels or is compared without it."""
 
+MAX_PROFILE = 64 * 1024
+"""Bytes of a profile file."""
+
+_MAX_NESTED = 32  # the reading of a dotted key takes the square of its steps
 _CHOICES = {"sibling": ("proceed", "wait", "abort"), "skew": ("proceed", "abort"), "failed": ("proceed", "abort")}
 
 
@@ -89,12 +93,26 @@ def parse_profile(data: bytes) -> Profile:
     """Read a profile file.
 
     Raises:
-        UsageError: it is no TOML, or a member is unknown or of the wrong type.
+        UsageError: it is no TOML, too large or too deep, or a member is unknown or of the wrong type.
     """
+    if len(data) > MAX_PROFILE:
+        raise UsageError(f"expected a profile of at most {MAX_PROFILE} bytes, found {len(data)}")
+    if any(line.partition(b"=")[0].count(b".") > _MAX_NESTED for line in data.splitlines() if line[:1] != b"#"):
+        raise UsageError(f"expected keys of at most {_MAX_NESTED} steps in a profile, found more")
     try:
         table = tomllib.loads(data.decode("utf-8"))
+    except RecursionError:
+        raise UsageError("expected a profile that nests a few levels deep, found more") from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
-        raise UsageError(f"expected a profile in TOML, found something else: {error}") from error
+        raise UsageError(f"expected a profile in TOML, found something else: {str(error)[:200]}") from error
+    try:
+        return _profile(data, table)
+    except RecursionError:  # a value that nests so deep that not even its message can be written
+        raise UsageError("expected a profile that nests a few levels deep, found more") from None
+
+
+def _profile(data: bytes, table: dict[str, object]) -> Profile:
+    """Read the members of a profile file."""
     reader = _Table("the profile", table, ("name", "terms", "freshness", "withhold", "alias"))
     terms = reader.table("terms", ("paths", "extensions"))
     choices = reader.table("freshness", tuple(_CHOICES))

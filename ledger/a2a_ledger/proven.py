@@ -20,7 +20,7 @@ from a2a_ledger.checkpoint import (
     parse_proof,
 )
 from a2a_ledger.codec import leaf, parse_canonical
-from a2a_ledger.errors import FormatError, LedgerError, PolicyError, VerificationError
+from a2a_ledger.errors import FormatError, LedgerError, PolicyError, UsageError, VerificationError
 from a2a_ledger.keys import parse_vkey, verify_handover
 from a2a_ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from a2a_ledger.note import parse_note
@@ -88,6 +88,7 @@ class Head:
     checkpoint: Checkpoint
     claim: Claim  # L
     trusted: bool = False  # signed by a key that the reader trusts
+    logs: Sequence[Verifier] = ()  # the log keys that the reader trusts
     cosigners: Sequence[Verified] = ()
     quorum: str = ""  # why the policy's quorum is not met; "" if it is, or if there is nothing to meet
 
@@ -99,11 +100,10 @@ def read_leaves(bundle: Bundle, origin: str) -> tuple[list[IndexRow], dict[int, 
     except FormatError as problem:
         return [], {}, [str(problem)]
     faults: list[str] = []
-    if len(lines) != len(rows):
-        faults.append(f"{INDEX}: lists {len(rows)} events, {LEAVES} has {len(lines)}")
     leaves: dict[int, ShownLeaf] = {}
+    good: list[IndexRow] = []  # each leaf once
     before = -1
-    for number, (raw, row) in enumerate(zip(lines, rows, strict=False), start=1):
+    for number, (raw, row) in enumerate(zip(lines, rows, strict=True), start=1):
         try:
             found = _read_leaf(raw, origin)
         except FormatError as problem:
@@ -114,7 +114,8 @@ def read_leaves(bundle: Bundle, origin: str) -> tuple[list[IndexRow], dict[int, 
             continue
         before = found.n
         leaves[found.n] = found
-    return rows, leaves, faults
+        good.append(row)
+    return good, leaves, faults
 
 
 def _read_leaf(raw: bytes, origin: str) -> ShownLeaf:
@@ -221,10 +222,10 @@ def judge_head(bundle: Bundle, checkpoint: Checkpoint, policy: Policy | None, ke
         try:
             signed = open_checkpoint(raw, [*logs, *policy.keys("witness")])
         except VerificationError as problem:
-            return Head(checkpoint, Claim("L", "INVALID", f"{what}: {problem}"))
+            return Head(checkpoint, Claim("L", "INVALID", f"{what}: {problem}"), logs=logs)
         signer = next(entry.verifier for entry in signed.verified if entry.verifier in logs)
         claim = _judge_term(what, signer, checkpoint, keys)
-        head = Head(checkpoint, claim, trusted=claim.status == "VALID", cosigners=signed.cosigners)
+        head = Head(checkpoint, claim, trusted=claim.status == "VALID", logs=logs, cosigners=signed.cosigners)
         try:
             policy.check_quorum(signed)
         except PolicyError as problem:
@@ -295,24 +296,24 @@ def judge_witnesses(head: Head, policy: Policy | None) -> tuple[Claim, Claim]:
     return Claim("W", "VALID", f"cosigned by {names}"), time
 
 
-def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str], policy: Policy | None) -> Claim:
-    """Return claim A: the log only grew since the checkpoints that the reader holds."""
+def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str]) -> Claim:
+    """Return claim A: the log only grew since the checkpoints that the reader holds.
+
+    Raises:
+        UsageError: what the reader gave is no checkpoint, or of a log key that he trusts nobody signed it.
+    """
     now = head.checkpoint
     settle = f"an earlier checkpoint of {now.origin} held by somebody else"
     if not earlier:
         return Claim("A", "NOT PROVEN", "you gave no earlier checkpoint", settle)
     proven: list[str] = []
-    for note in earlier:
-        try:
-            old = policy.open(note).checkpoint if policy else parse_checkpoint(parse_note(note).text)
-        except LedgerError as problem:
-            return Claim("A", "NOT PROVEN", f"the earlier checkpoint cannot be used: {problem}", settle)
+    for old in [_open_earlier(note, head) for note in earlier]:
         if old.origin != now.origin or old.size > now.size or not old.size:
-            detail = f"checkpoint {old.size} of {old.origin} is not an earlier one of {now.origin}"
-            return Claim("A", "NOT PROVEN", detail, settle)
+            detail = f"checkpoint {old.size} of {old.origin} is not an earlier one of {now.origin}, size {now.size}"
+            return Claim("A", "NOT PROVEN", detail, "a bundle under a checkpoint that is not older than yours")
         name = f"{CONSISTENCY}{old.size}-{now.size}"
         if old.size != now.size and name not in bundle.files:
-            settle = f"a consistency proof from {old.size} to {now.size}: ask the exporter for {name}"
+            settle = f"a consistency proof from {old.size} to {now.size}: ask the exporter for {name} (export --since)"
             return Claim("A", "NOT PROVEN", f"the bundle does not lead from {old.size} to {now.size}", settle)
         try:
             path = parse_hashes(bundle.read(name)) if old.size != now.size else []
@@ -321,6 +322,17 @@ def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str], po
             return Claim("A", "INVALID", f"the log was rewritten between {old.size} and {now.size}: {problem}")
         proven.append(str(old.size))
     return Claim("A", "VALID", f"the log only grew from checkpoint {', '.join(proven)} to {now.size}")
+
+
+def _open_earlier(note: bytes | str, head: Head) -> Checkpoint:
+    """Read a checkpoint that the reader holds; where he trusts keys of this log, one of them has signed it."""
+    try:
+        checkpoint = parse_checkpoint(parse_note(note).text)
+        if head.logs and checkpoint.origin == head.checkpoint.origin:
+            open_checkpoint(note, head.logs)
+    except LedgerError as problem:
+        raise UsageError(f"the earlier checkpoint that you gave cannot be used: {problem}") from problem
+    return checkpoint
 
 
 def _time(seconds: int | None) -> str:

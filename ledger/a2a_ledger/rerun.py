@@ -8,16 +8,17 @@ clock of a decision is one of its recorded inputs.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
-from a2a_ledger.codec import canonical, parse_canonical, tags_of
+from a2a_ledger.codec import Hole, canonical, parse_canonical, tags_of
 from a2a_ledger.divergence import RULE_SET, Cases, RecordLog, payload_of, violation_of, violation_tag
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.fields import data_of
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.freshness import decide, inputs_from_json
-from a2a_ledger.profile import default_profile, parse_profile
+from a2a_ledger.profile import parse_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,45 +58,60 @@ class Rerun:
         decisions: freshness decisions that were made again.
         findings: recorded findings that were found again.
         compared: differences, in log order.
+        faults: what is wrong with the files that say how it was judged.
         missing: why some of it could not be done again; "" if all could.
         not_established: what the findings do not establish, each sentence once.
-        said: the recorded findings in few words, for a summary.
+        again: the findings that were found again in few words, for a summary.
+        recorded: those that are recorded and were not found again, as material for it is missing.
     """
 
     decisions: int = 0
     findings: int = 0
     compared: list[Difference] = field(default_factory=list[Difference])
+    faults: list[str] = field(default_factory=list[str])
     missing: str = ""
     not_established: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
+    _elsewhere: bool = False  # rules or profile of the time are not those at hand
 
     @property
     def differences(self) -> list[str]:
-        """Return the differences as sentences."""
-        return [str(difference) for difference in self.compared]
+        """Return the faults, and the differences as sentences."""
+        return [*self.faults, *map(str, self.compared)]
 
     def summary(self) -> str:
-        """Say what was done again with equal bytes."""
-        verdict = "; ".join(self.said) or "no finding"
-        return f"{self.decisions} decisions and {self.findings} findings again, equal byte for byte: {verdict}"
+        """Say what was done again with equal bytes, and what was not."""
+        verdict = "; ".join(self.again) or "no finding"
+        alone = f"; recorded, not found again: {'; '.join(self.recorded)}" if self.recorded else ""
+        return f"{self.decisions} decisions and {self.findings} findings again, equal byte for byte: {verdict}{alone}"
 
     @classmethod
-    def of_bundle(cls, bundle: Bundle, records: Mapping[int, Record]) -> Rerun:
-        """Do it over the records of a bundle.
+    def of_bundle(cls, bundle: Bundle, records: Mapping[int, Record], size: int) -> Rerun:
+        """Do it over the records of a bundle under a checkpoint of this size.
 
         The peer's stream is shown in part only, so a finding that rests on what a peer's stream does
         *not* hold is compared where it was recorded and is otherwise left open.
         """
         run = cls()
         try:
-            profile = _profile_of(bundle)
-            verified_to = _verified_to(bundle)
+            engine = _engine_of(bundle, size)
+            raw = bundle.read(REPLAY_PROFILE)
+            if engine["profile"] != f"sha256:{sha256(raw).hexdigest()}":
+                raise FormatError(f"{REPLAY_PROFILE}: not the profile that {ENGINE} names")
         except LedgerError as problem:
-            run.missing = str(problem)
+            run.faults.append(str(problem))
             return run
+        try:
+            profile = parse_profile(raw)
+        except LedgerError as problem:
+            run.missing = f"{REPLAY_PROFILE} cannot be read: {problem}"
+            return run
+        if engine["rule_set"] != RULE_SET:
+            run._leave_all(f"judged by rule set {engine['rule_set']}, here is {RULE_SET}")
         shown = sorted(records.values(), key=lambda record: record.n)
         run.decide_again(shown)
-        run.judge_again(shown, RecordLog(shown), profile, verified_to=verified_to, partial=True)
+        run.judge_again(shown, RecordLog(shown), profile, verified_to=cast("int", engine["verified_to"]), partial=True)
         return run
 
     def decide_again(self, records: Iterable[Record]) -> None:
@@ -141,10 +157,13 @@ class Rerun:
         recorded: dict[str, Record] = {}
         cases = Cases(log, profile)
         found: list[Finding] = []
+        shown: dict[int, Record] = {}
         for record in records:
+            shown[record.n] = record
             if record.type == VIOLATION:
                 self._take_recorded(record, profile, recorded)
             else:
+                self._hold_profile(record, profile)
                 found += cases.judge(record)
         for finding in found:
             told = recorded.pop(violation_tag(finding, profile), None)
@@ -154,30 +173,47 @@ class Rerun:
                 self._leave(
                     f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
                 )
-            elif finding.task is not None and not (partial and _rests_on_absence(finding)):
+            elif finding.task is not None and not self._elsewhere and not (partial and _rests_on_absence(finding)):
                 now = _finding(data_of(violation_of(finding, b"", profile)))
-                self._differ(finding.trigger.n, "finding", "none", now)
+                gap = _gap([item.n for item in finding.evidence], shown) if partial else ""
+                if gap:
+                    self._leave(f"{now} at {finding.trigger.n} comes out where {gap}")
+                else:
+                    self._differ(finding.trigger.n, "finding", "none", now)
         for told in recorded.values():
-            if partial and told.stream.startswith("findings:peer:"):
-                continue  # rests on other tasks, which are not disclosed; its statement was checked
-            self._differ(told.n, "finding", _finding(told.data), "none")
+            self._not_found(told, _gap(_evidence(told), shown) if partial else "")
         self.compared.sort()
 
     def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, Record]) -> None:
         """Keep a recorded finding under the tag by which the re-run will find it."""
         data = record.data
-        self.said = (*self.said, f"{data.get('rule')}, about: {data.get('about')}, {data.get('certainty')}")
         listed = data.get("not_established")
         sentences = [str(item) for item in listed] if isinstance(listed, list) else []
         self.not_established += tuple(item for item in sentences if item not in self.not_established)
         if data.get("rule_set") != RULE_SET:
-            self._leave(f"event {record.n} was found by rule set {data.get('rule_set')}, here is {RULE_SET}")
-        elif data.get("profile_hash") != profile.hash:
-            self._leave(
-                f"event {record.n} was found under profile {data.get('profile_hash')}, at hand is {profile.hash}"
-            )
+            self._leave_all(f"event {record.n} was found by rule set {data.get('rule_set')}, here is {RULE_SET}")
+        if not self._hold_profile(record, profile) or data.get("rule_set") != RULE_SET:
+            self.recorded = (*self.recorded, _finding(data))
+            return
+        tag = _tag_of(record)
+        if tag in recorded:
+            self._differ(record.n, "finding", f"a second time, as at {recorded[tag].n}", "once")
+        recorded[tag] = record
+
+    def _hold_profile(self, record: Record, profile: Profile) -> bool:
+        """Note that something was recorded under another profile than the one at hand."""
+        under = record.data.get("profile_hash", profile.hash)
+        if under != profile.hash:
+            self._leave_all(f"event {record.n} was recorded under profile {under}, at hand is {profile.hash}")
+        return under == profile.hash
+
+    def _not_found(self, told: Record, gap: str) -> None:
+        """Say that a recorded finding does not come out again: it is false, unless material for it is missing."""
+        if self._elsewhere or gap:
+            self.recorded = (*self.recorded, _finding(told.data))
+            self._leave(f"finding {told.n} ({_finding(told.data)}) is recorded and was not found again: {gap}")
         else:
-            recorded[_tag_of(record)] = record
+            self._differ(told.n, "finding", _finding(told.data), "none")
 
     def _compare(self, told: Record, finding: Finding, profile: Profile) -> None:
         """Compare a finding with its record: the signed payload, by its digest, and the event's own fields."""
@@ -185,6 +221,7 @@ class Rerun:
         again = data_of(violation_of(finding, payload, profile))
         data = {name: value for name, value in told.data.items() if name not in _OUTSIDE}
         self.findings += 1
+        self.again = (*self.again, _finding(data))
         if data.get("statement_sha256") != again["statement_sha256"]:
             self._differ(
                 told.n, "statement", f"sha256 {data.get('statement_sha256')}", f"sha256 {again['statement_sha256']}"
@@ -198,6 +235,11 @@ class Rerun:
     def _leave(self, why: str) -> None:
         """Note why something cannot be compared; the first reason is enough."""
         self.missing = self.missing or why
+
+    def _leave_all(self, why: str) -> None:
+        """Note that what comes out here need not be what came out then."""
+        self._elsewhere = True
+        self._leave(why)
 
 
 def _tag_of(record: Record) -> str:
@@ -213,19 +255,40 @@ def _rests_on_absence(finding: Finding) -> bool:
     return finding.rule_class in _NEEDS_PEER or finding.rule in _NEEDS_PEER_RULES
 
 
-def _profile_of(bundle: Bundle) -> Profile:
-    """Return the profile that the bundle was judged under."""
-    return parse_profile(bundle.files[REPLAY_PROFILE]) if REPLAY_PROFILE in bundle.files else default_profile()
+def _gap(evidence: Iterable[int], shown: Mapping[int, Record]) -> str:
+    """Say what is missing of the events that show a finding; "" if all of them and their bodies are here."""
+    for n in evidence:
+        if n not in shown:
+            return f"event {n} is not shown"
+        for role in ("body", "contract"):
+            if any(isinstance(part, Hole) for part in shown[n].stored_parts(role) or ()):
+                return f"parts of the {role} of event {n} are left out"
+    return ""
 
 
-def _verified_to(bundle: Bundle) -> int:
-    """Return how far the exporter says that his verifier had read."""
+def _evidence(told: Record) -> list[int]:
+    listed = told.data.get("evidence_index")
+    return [n for n in listed if isinstance(n, int)] if isinstance(listed, list) else []
+
+
+def _engine_of(bundle: Bundle, size: int) -> JsonObject:
+    """Return what the exporter says of the rules of the time, and how far his verifier had read."""
     engine = parse_canonical(bundle.read(ENGINE))
     match engine:
-        case {"verified_to": int(size)}:
-            return size
+        case {
+            "freshness": str(),
+            "profile": str(),
+            "rule_set": str(),
+            "software": str(),
+            "verified_to": int(to),
+            **others,
+        } if type(to) is int and 0 <= to <= size and not others:
+            return cast("JsonObject", engine)
         case _:
-            raise FormatError(f"{ENGINE}: expected a whole number `verified_to`")
+            raise FormatError(
+                f"{ENGINE}: expected the texts freshness, profile, rule_set and software, and verified_to from 0 to "
+                f"{size}"
+            )
 
 
 def _decision(data: JsonObject) -> str:
@@ -234,4 +297,4 @@ def _decision(data: JsonObject) -> str:
 
 
 def _finding(data: JsonObject) -> str:
-    return f"{data.get('rule')} about {data.get('about')}, {data.get('certainty')}"
+    return f"{data.get('rule')}, about: {data.get('about')}, {data.get('certainty')}"

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence import RecordLog
+from a2a_ledger.divergence.reading import members, ref
 from a2a_ledger.errors import UsageError
+from a2a_ledger.reread import same_time
 from a2a_ledger.shown import references
+from a2a_ledger.stated import peer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,12 +27,14 @@ if TYPE_CHECKING:
 _PAGE = 500
 _MOST_FETCHES = 2000
 _CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1"})
-_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStory:
-    """The events of one task by where they come from, each list in log order."""
+    """The events of one task by where they come from, each list in log order.
+
+    `keys` is the whole stream `ledger`: who leaves a retirement or a revocation out leaves a gap.
+    """
 
     task: str
     peer: str
@@ -68,20 +73,21 @@ def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory
         where = "in this ledger" if before is None else f"among the first {before} events, which the signed head covers"
         raise UsageError(f"no task {task} {where}; `a2a-ledger tasks` lists them")
     findings = _before(store.read_stream(f"findings:{task}"), before)
-    peer = next((str(record.data["peer"]) for record in events if "peer" in record.data), "")
+    peer = peer_of(events)
     about_peer = store.read_stream(f"findings:peer:{peer}") if peer else []
     peer_findings = [record for record in _before(about_peer, before) if _names(record, task)]
     fetches = _referred(store, [*events, *findings, *peer_findings])
-    fetches += _between(store, peer, fetches, events[0].n, events[-1].n)
-    keys = [record for kind in _KEY_EVENTS for record in store.tagged(f"type:{kind}")]
+    fetches += [answer for record in events for answer in _stood(store, record)]
+    between = _between(store, peer, fetches, events[0].n, events[-1].n)
+    fetches += [*between, *_referred(store, between)]
     return TaskStory(
         task=task,
         peer=peer,
         events=events,
         findings=findings,
-        fetches=_in_order(fetches),
+        fetches=_in_order(_before(fetches, before)),
         peer_findings=peer_findings,
-        keys=_in_order(_before([*store.read_stream("ledger", limit=1), *keys], before)),
+        keys=_before(store.read_stream("ledger"), before),
     )
 
 
@@ -116,6 +122,23 @@ def _peer_references(record: Record) -> Iterator[tuple[str, int]]:
     for stream, ver, _ in references(record.data):
         if stream.startswith("peer:"):
             yield stream, ver
+
+
+def _stood(store: Store, decision: Record) -> list[Record]:
+    """Return the newest answer that said that the card of a decision stands: of the time that its inputs state."""
+    card = ref(decision.data, "card")
+    at = members(members(decision.data.get("inputs")).get("card")).get("fetched_at")
+    if decision.type != "freshness.decided.v1" or card is None or not isinstance(at, str):
+        return []
+    ver, seen = card["ver"] - 1, 0
+    while (page := store.read_stream(card["stream"], gt=ver, limit=_PAGE)) and seen < _MOST_FETCHES:
+        for record in page:
+            if record.n > decision.n:
+                return []
+            if same_time(at, record.at) and record.type in _CARD_EVENTS:
+                return [record]
+        ver, seen = page[-1].ver, seen + len(page)
+    return []
 
 
 def _between(store: Store, peer: str, known: list[Record], first: int, last: int) -> list[Record]:

@@ -55,6 +55,7 @@ class Shown:
         gaps: parts that were left out.
         faults: what is wrong with records, blobs and references (claim C1).
         stream_faults: what is wrong with streams as a whole (claim C2).
+        unresolved: references to events of peers that are not shown.
     """
 
     def __init__(self, bundle: Bundle, rows: Iterable[IndexRow], leaves: Mapping[int, ShownLeaf], origin: str) -> None:
@@ -68,6 +69,7 @@ class Shown:
         self.gaps: list[Gap] = []
         self.faults: list[str] = []
         self.stream_faults: list[str] = []
+        self.unresolved: list[str] = []
         for row in rows:
             if row.n in leaves:  # else the check of the leaves has said so
                 self._read(row)
@@ -101,6 +103,7 @@ class Shown:
         if commitment(salt, raw) != leaf.c:
             raise FormatError(f"{name}: not the record that leaf {row.n} commits to")
         record = read_record(salt, raw, n=row.n, t=leaf.t.hex())
+        record.event()  # of a known type: every required field is there, and each of its JSON type
         if record.log != self._origin:
             raise FormatError(f"{name}: belongs to log {record.log}, expected {self._origin}")
         body = record.blobs.get("body")
@@ -140,10 +143,13 @@ class Shown:
         try:
             key = self._bundle.stream_key(stream)
             ours = key is not None and self._commits_to(stream, records[0], key)
+            follows = self._task_key(stream)
         except FormatError as problem:
             self.stream_faults.append(str(problem))
             return
         if key is None:
+            if follows is not None:
+                self.stream_faults.append(f"{name} is missing: it follows from the task's key, which is disclosed")
             return
         self._used.add(name)
         if not ours:
@@ -161,16 +167,27 @@ class Shown:
             f"{record_file(record.n)}: leaf {record.n} does not carry the tag of {stream} version {record.ver}"
             for record in wrong
         ]
+        self._check_nothing_follows(stream, key, last)
+        if stream.startswith("task:") and (findings := f"findings:{stream[5:]}") not in self.streams:
+            self._check_nothing_follows(findings, findings_key(key), -1)
+
+    def _check_nothing_follows(self, stream: str, key: bytes, last: int) -> None:
+        """Search the shown leaves for the version behind the last one."""
         after = stream_tag(key, last + 1)
         later = [n for n, leaf in self._leaves.items() if leaf.t == after]
         self.stream_faults += [f"{record_file(n)}: leaf {n} is {stream} version {last + 1}, not shown" for n in later]
+
+    def _task_key(self, stream: str) -> bytes | None:
+        """Return the disclosed key of the task whose findings a stream holds."""
+        kind, _, name = stream.partition(":")
+        return self._bundle.stream_key(f"task:{name}") if kind == "findings" else None
 
     def _commits_to(self, stream: str, first: Record, key: bytes) -> bool:
         """Say whether a stream commits to this key: by its name, or in version 0 and through its task's key."""
         kind, _, name = stream.partition(":")
         if kind == "task":
             return task_id(key) == name
-        task = self._bundle.stream_key(f"task:{name}") if kind == "findings" else None
+        task = self._task_key(stream)
         if task is not None and findings_key(task) != key:
             return False
         return first.ver == 0 and first.data.get("stream_commitment") == stream_commitment(key)
@@ -188,10 +205,19 @@ class Shown:
         known = {(record.stream, record.ver): record.c for record in self.records.values()}
         for record in self.records.values():
             for stream, ver, c in references(record.data):
-                if known.get((stream, ver), c) != c:
+                there = known.get((stream, ver))
+                if there is None and stream.startswith("peer:"):
+                    self.unresolved.append(f"event {record.n} rests on {stream} version {ver}, which is not shown")
+                elif there is None and stream in self.keyed:
+                    self.stream_faults.append(f"event {record.n} refers to {stream} version {ver}, which is not shown")
+                elif there is not None and there != c:
                     self.faults.append(
                         f"{record_file(record.n)}: refers to another {stream} version {ver} than is shown"
                     )
+
+    def end(self, stream: str) -> int:
+        """Return the last shown version of a stream, -1 if none is shown."""
+        return self.streams[stream][-1].ver if stream in self.streams else -1
 
 
 def references(value: Json) -> Iterator[tuple[str, int, str]]:

@@ -19,7 +19,9 @@ from a2a_ledger.bundle import (
     record_file,
     statement_file,
 )
-from a2a_ledger.codec import parse_canonical
+from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.divergence import RULE_SET, RULES
+from a2a_ledger.divergence.finding import CARD
 from a2a_ledger.errors import FormatError, LedgerError, SignatureError
 from a2a_ledger.statement import BASE_URI, VIOLATION, Subject, leaf_subject, open_envelope, parse_statement
 
@@ -38,6 +40,14 @@ EXPORT: Final = BASE_URI + "export/v1"
 """Predicate type of `data/export.dsse.json`."""
 
 _VIOLATION_TYPE = "violation.detected.v1"
+_PEER_WIDE = "weaker-authorization"  # of all rules the one that is about many tasks of a peer
+SAID_TWICE: Final = ("checkpoint", "ends", "later_events", "peer", "task", "withheld")
+"""Members that the export's statement and `data/claims.json` have in common."""
+
+_EXPORT_MEMBERS = frozenset({*SAID_TWICE, "at", "exporter", "tool"})
+_AS_RECORDED = (
+    *("about", "basis", "certainty", "not_established", "observed", "profile_hash", "rule", "rule_set", "subject"),
+)
 
 
 def read_claims(bundle: Bundle) -> JsonObject:
@@ -59,6 +69,8 @@ def check_export_signature(bundle: Bundle, keys: Keys, size: int, *, promised: b
     """Return faults of the exporter's raw signature over the tag manifest; `promised`: the claims say there is one."""
     if SIGNATURE not in bundle.files:
         return [f"{SIGNATURE} is missing, and {CLAIMS} says that the exporter signed"] if promised else []
+    if not promised:
+        return [f"{SIGNATURE} is there, and {CLAIMS} says that the exporter did not sign"]
     exporters = keys.speaking("export", size)
     for key in exporters:
         try:
@@ -74,39 +86,76 @@ class ExportStatement:
     """The exporter's signed statement, if there is one, and what is wrong with it.
 
     Attributes:
-        ends: what it says of each stream: the last version as of the checkpoint.
+        ends: what it says of each stream: the last version as of the checkpoint, -1 if there is none.
+        at: when it says that it was made; "" without a usable statement.
         faults: what is wrong with it as a file (claim I).
     """
 
     def __init__(
-        self, bundle: Bundle, keys: Keys, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint, *, promised: bool
+        self, bundle: Bundle, keys: Keys, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint, claimed: JsonObject
     ) -> None:
         self.ends: dict[str, int] = {}
+        self.at = ""
         self.faults: list[str] = []
+        promised = claimed.get("signed") is True
+        if (EXPORT_STATEMENT in bundle.files) != promised:
+            found = "is missing" if promised else "is there"
+            self.faults.append(f"{EXPORT_STATEMENT} {found}, and {CLAIMS} says {'' if promised else 'not '}signed")
         if EXPORT_STATEMENT not in bundle.files:
-            if promised:
-                self.faults.append(f"{EXPORT_STATEMENT} is missing, and {CLAIMS} says that the exporter signed")
             return
         try:
             opened = open_envelope(bundle.files[EXPORT_STATEMENT], keys.speaking("export", checkpoint.size))
-            self._read(parse_statement(opened.payload), leaves, checkpoint)
+            statement = parse_statement(opened.payload)
+            self._read(statement, leaves, claimed, {signer.vkey for signer in opened.signers})
         except LedgerError as problem:
             self.faults.append(f"{EXPORT_STATEMENT}: {problem}")
 
-    def _read(self, statement: Statement, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint) -> None:
+    def _read(
+        self, statement: Statement, leaves: Mapping[int, ShownLeaf], claimed: JsonObject, signers: set[str]
+    ) -> None:
+        said = statement.predicate
         if statement.predicate_type != EXPORT:
             raise FormatError(f"expected predicate type {EXPORT}, found {statement.predicate_type[:80]}")
         if statement.subjects != (shown_subject(leaves.values()),):
             raise FormatError("its subject is not the leaves that the bundle shows")
-        head = {"root": checkpoint.root.hex(), "size": checkpoint.size}
-        if statement.predicate.get("checkpoint") != head:
-            raise FormatError("it speaks of another checkpoint than the bundle's")
-        for end in cast("list[Json]", statement.predicate.get("ends") or []):
-            match end:
-                case {"stream": str(stream), "ver": int(ver)}:
-                    self.ends[stream] = ver
-                case _:
-                    raise FormatError("a member of `ends` has a stream and a version")
+        if said.keys() != _EXPORT_MEMBERS:
+            raise FormatError(f"expected exactly the members {sorted(_EXPORT_MEMBERS)}, found {sorted(said)}")
+        for name in SAID_TWICE:
+            if name not in claimed or canonical(said[name]) != canonical(claimed[name]):
+                raise FormatError(f"says another {name} than {CLAIMS}")
+        at, tool = said["at"], said["tool"]
+        if not isinstance(at, str) or not isinstance(tool, str) or said["exporter"] not in signers:
+            raise FormatError("expected `at` and `tool` as texts, and `exporter` as the vkey that signed")
+        ends = read_ends(said["ends"])
+        expected = ends_of(str(said["task"]))
+        if sorted(ends) != expected:
+            raise FormatError(f"its `ends` are of {sorted(ends)}, expected {expected}, each once")
+        self.ends, self.at = ends, at
+
+
+def ends_of(task: str) -> list[str]:
+    """Return the streams whose ends an export states, sorted."""
+    return [f"findings:{task}", "ledger", f"task:{task}"]
+
+
+def read_ends(value: Json) -> dict[str, int]:
+    """Read `ends`: each stream once, with its last version, -1 for a stream that has none.
+
+    Raises:
+        FormatError: It has another shape, or a stream twice.
+    """
+    ends: dict[str, int] = {}
+    for end in value if isinstance(value, list) else [value]:
+        match end:
+            case {"stream": str(stream), "ver": int(ver), **others} if type(ver) is int and ver >= -1 and not others:
+                if stream in ends:
+                    raise FormatError(f"`ends` has {stream[:80]} twice")
+                ends[stream] = ver
+            case _:
+                raise FormatError(
+                    "`ends` is a list of objects with a stream and a version, a whole number, and no more"
+                )
+    return ends
 
 
 def shown_subject(leaves: Iterable[ShownLeaf]) -> Subject:
@@ -114,9 +163,16 @@ def shown_subject(leaves: Iterable[ShownLeaf]) -> Subject:
     return Subject(LEAVES, sha256(b"".join(leaf.raw + b"\n" for leaf in leaves)).hexdigest())
 
 
-def check_statements(bundle: Bundle, shown: Shown, leaves: Mapping[int, ShownLeaf], keys: Keys) -> list[str]:
-    """Return faults of the signed statements of the findings that are shown (claim R)."""
+def check_statements(
+    bundle: Bundle, shown: Shown, leaves: Mapping[int, ShownLeaf], keys: Keys
+) -> tuple[list[str], list[str]]:
+    """Check the place and the signed statement of each finding that is shown (claim R).
+
+    Returns:
+        Faults, and what cannot be checked since the leaves that a finding about a peer rests on are not shown.
+    """
     faults: list[str] = []
+    left: list[str] = []
     expected: set[str] = set()
     for record in shown.records.values():
         if record.type != _VIOLATION_TYPE:
@@ -124,13 +180,31 @@ def check_statements(bundle: Bundle, shown: Shown, leaves: Mapping[int, ShownLea
         name = statement_file(record.n)
         expected.add(name)
         try:
-            _check_statement(bundle.read(name), record, leaves, keys)
+            _check_place(record)
+            statement = open_finding(bundle.read(name), record, keys)
+            _check_predicate(statement, record, shown)
+            left += _check_subjects(statement, record, shown, leaves)
         except LedgerError as problem:
             text = str(problem)
             faults.append(text if text.startswith(name) else f"{name}: {text}")
-    return faults + [
-        f"{name}: no finding of the bundle has it" for name in bundle.under(STATEMENTS) if name not in expected
-    ]
+    faults += [f"{name}: no finding of the bundle has it" for name in bundle.under(STATEMENTS) if name not in expected]
+    return faults, left
+
+
+def _check_place(record: Record) -> None:
+    """A finding stands where its rule belongs, with the class and the open ends that the table gives the rule."""
+    data = record.data
+    name = str(data.get("rule"))
+    if data.get("rule_set") == RULE_SET:
+        rule = RULES.get(name)
+        if rule is None:
+            raise FormatError(f"{record_file(record.n)}: rule set {RULE_SET} has no rule {name[:80]}")
+        if (data.get("rule_class"), data.get("not_established")) != (rule.rule_class, [*rule.not_established]):
+            raise FormatError(f"{record_file(record.n)}: not the class and the open ends of rule {name}")
+    of_peer = data.get("rule_class") == CARD or name == _PEER_WIDE
+    place = f"findings:peer:{data.get('peer')}" if of_peer else f"findings:{data.get('task')}"
+    if record.stream != place or (of_peer and "task" in data):
+        raise FormatError(f"{record_file(record.n)}: rule {name[:80]} is recorded in {record.stream}, expected {place}")
 
 
 def open_finding(raw: bytes, record: Record, keys: Keys) -> Statement:
@@ -146,28 +220,46 @@ def open_finding(raw: bytes, record: Record, keys: Keys) -> Statement:
     return parse_statement(opened.payload)
 
 
-def _check_statement(raw: bytes, record: Record, leaves: Mapping[int, ShownLeaf], keys: Keys) -> None:
-    """Hold a finding's envelope against its record, its key and the leaves that it speaks about."""
-    data = record.data
-    statement = open_finding(raw, record, keys)
+def _check_predicate(statement: Statement, record: Record, shown: Shown) -> None:
+    """Hold what was signed against the record, and the trigger against the shown event that it names."""
+    data, said = record.data, statement.predicate
     if statement.predicate_type != VIOLATION:
         raise FormatError(f"expected predicate type {VIOLATION}, found {statement.predicate_type[:80]}")
-    shown_at = cast("list[int]", data.get("evidence_index") or [])
-    if len(statement.subjects) != len(shown_at):
-        raise FormatError(f"has {len(statement.subjects)} subjects, its record names {len(shown_at)} events")
-    of_the_peer = record.stream.startswith("findings:peer:")  # may rest on other tasks, which are not disclosed
-    for subject, n in zip(statement.subjects, shown_at, strict=True):
-        if n in leaves or not of_the_peer:
-            _check_subject(subject, n, record.log, leaves)
-    for member in ("about", "basis", "certainty", "observed", "not_established", "rule", "rule_set", "subject"):
-        if statement.predicate.get(member) != data.get(member):
-            raise FormatError(f"says another {member} than {record_file(record.n)}")
+    framed = "frozen_hash" in data
+    if framed != ("frozen_form" in data):
+        raise FormatError(f"{record_file(record.n)}: a hash stands with its form")
+    at = cast("int", data["trigger_index"])
+    trigger = shown.records.get(at)
+    if trigger is None or trigger.ref != data["trigger"] or at >= record.n:
+        raise FormatError(f"its trigger, event {at}, is not an event that is shown")
+    expected: JsonObject = {name: data[name] for name in _AS_RECORDED}
+    expected["trigger"] = trigger.c
+    expected["as_of"] = at + 1
+    expected["frozen"] = {"form": data["frozen_form"], "hash": data["frozen_hash"]} if framed else None
+    for name in sorted(expected.keys() | said.keys()):
+        if name not in said or name not in expected or canonical(said[name]) != canonical(expected[name]):
+            raise FormatError(f"says another {name} than {record_file(record.n)}")
 
 
-def _check_subject(subject: Subject, n: int, origin: str, leaves: Mapping[int, ShownLeaf]) -> None:
-    """A subject whose leaf is shown must be that leaf."""
-    shown = leaves.get(n)
-    if shown is None:
-        raise FormatError(f"speaks about leaf {n}, which is not shown")
-    if subject != leaf_subject(origin, n, shown.raw):
-        raise FormatError(f"speaks about another leaf {n} than is shown")
+def _check_subjects(statement: Statement, record: Record, shown: Shown, leaves: Mapping[int, ShownLeaf]) -> list[str]:
+    """Hold the subjects against the leaves, in the order of the record's evidence; return which are not shown."""
+    data = record.data
+    indexes = cast("list[int]", data["evidence_index"])
+    refs = cast("list[Json]", data["evidence"])
+    if not len(statement.subjects) == len(indexes) == len(refs):
+        raise FormatError(f"has {len(statement.subjects)} subjects, its record names {len(indexes)} events")
+    if sorted(set(indexes)) != indexes or data["trigger_index"] not in indexes:
+        raise FormatError(f"{record_file(record.n)}: its evidence is in order of the log, the trigger among it")
+    left: list[str] = []
+    for subject, n, ref in zip(statement.subjects, indexes, refs, strict=True):
+        leaf = leaves.get(n)
+        if leaf is None:
+            # A finding about the peer may rest on other tasks, which are not disclosed.
+            if not record.stream.startswith("findings:peer:") or subject.name != f"{record.log}#{n}" or n >= record.n:
+                raise FormatError(f"speaks about leaf {n}, which is not shown")
+            left.append(f"finding {record.n} rests on event {n}, which is not shown")
+        elif subject != leaf_subject(record.log, n, leaf.raw):
+            raise FormatError(f"speaks about another leaf {n} than is shown")
+        elif n in shown.records and shown.records[n].ref != ref:
+            raise FormatError(f"{record_file(record.n)}: refers to another event {n} than is shown")
+    return left

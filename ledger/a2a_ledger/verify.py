@@ -4,7 +4,8 @@
 PROVEN with what would settle it, and a step that fails stops none of the others that can still be done.
 
  1. Read the zip with suspicion (`archive`). What two readers could read differently is no bundle: I is INVALID.
- 2. Hold every file against the BagIt manifests, both ways: nothing missing, changed or extra (I).
+ 2. Hold every file against its greatest size and the BagIt manifests, both ways: nothing missing, changed, extra,
+    or of a name that no bundle has (I).
  3. Read the checkpoint's text, and with its origin the leaves, which have one spelling each.
  4. Hold each record, salt and blob against its leaf (C1); list the parts that were left out (X).
  5. Hold each stream against its disclosed key: the name or version 0 commits to the key, versions run
@@ -13,14 +14,17 @@ PROVEN with what would settle it, and a step that fails stops none of the others
  7. Judge the checkpoint's signature (L). A VALID needs a key from the reader: from `policy` or `trust`, or one
     that follows such a key by hand-overs that both keys signed. Keys of small order are refused as keys.
  8. Check for each leaf a C2SP proof that leads to that very checkpoint (P).
- 9. Check the exporter's signature over the manifest, and the signed export statement (I); its "stream S ends
-    at version k as of size N" must be what is shown (C2).
+ 9. Check the exporter's signature over the manifest, the signed export statement, and every file that repeats
+    facts (I). The statement's "stream S ends at version k as of size N" for the task, its findings and the
+    log's keys must be what is shown; without it, or all leaves, C2 is not proven: anybody can cut off an end.
 10. Cosignatures of the reader's witnesses (W) and their times (T); earlier checkpoints that the reader holds (A).
-11. Check each finding's signed statement, by the key that speaks for statements: its subjects are the shown
-    leaves. Then decide and judge again over the shown records and compare bytes (R).
+11. Check each finding's place and signed statement, by the key that speaks for statements: its subjects are the
+    shown leaves. Read the shown content again and hold it against what the records say of it. Then decide and
+    judge again over the shown records and compare bytes (R); what is left out or not shown leaves R open.
 12. Whether all leaves of the log are shown (C3), and what the peer itself signed (S).
 13. One verdict: "invalid" if anything is; "self-consistent only" without trust from outside; "verified" if every
-    required claim (I L P C2 R by default) is VALID; else "not proven".
+    required claim (I L P C2 R by default, A too if the reader gave an earlier checkpoint) is VALID; else
+    "not proven".
 
 What it never does: fetch anything, write anything, run or import anything that a bundle names, or take a key
 from inside of a bundle for a reason to believe it.
@@ -31,9 +35,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import Bundle, file_faults, read_bundle
+from a2a_ledger.bundle import SIGNATURE, Bundle, file_faults, foreign_files, oversize_files, read_bundle
 from a2a_ledger.checkpoint import Policy
-from a2a_ledger.errors import BundleError, FormatError
+from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.proven import (
     check_inclusion,
@@ -45,9 +49,11 @@ from a2a_ledger.proven import (
     read_leaves,
 )
 from a2a_ledger.report import LETTERS, REQUIRED, Claim, Report, verdict_of
+from a2a_ledger.reread import reread
 from a2a_ledger.rerun import Rerun
 from a2a_ledger.shown import Shown
-from a2a_ledger.signed import ExportStatement, check_export_signature, check_statements, read_claims
+from a2a_ledger.signed import ExportStatement, check_export_signature, check_statements, ends_of, read_claims
+from a2a_ledger.stated import check_claims, check_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +61,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.events import Json, JsonObject
-    from a2a_ledger.proven import Head, ShownLeaf
+    from a2a_ledger.proven import Head, Keys, ShownLeaf
 
 _MOST_NAMED = 3  # faults that a detail names before it counts the rest
 
@@ -68,24 +74,33 @@ def verify(
     earlier: Sequence[bytes | str] = (),
     required: Sequence[str] = REQUIRED,
 ) -> Report:
-    """Judge a bundle; never raises for what a bundle holds.
+    """Judge a bundle; never raises for what a bundle holds: what surprises the verifier makes the report INVALID.
 
     Args:
         source: the bundle: its zip as a file or as bytes, or already read.
         policy: what the reader trusts; see `checkpoint.parse_policy`.
         trust: further vkeys that the reader trusts, of logs or (type 04) of witnesses.
-        earlier: checkpoints that the reader got before and elsewhere, as signed notes.
+        earlier: checkpoints that the reader got before and elsewhere, as signed notes; with them, "verified" needs
+            claim A too.
         required: letters of the claims that "verified" needs.
 
     Raises:
         FormatError: a vkey of `trust` is malformed or may not be used.
+        UsageError: one of `earlier` is no checkpoint, or no key that the reader trusts for it signed it.
     """
     trusted = _with_trust(policy, trust)
+    asked = (*required, "A") if earlier else required
     try:
         bundle = source if isinstance(source, Bundle) else read_bundle(source)
+        return _Examination(bundle, trusted, earlier).report(asked)
     except BundleError as problem:
         return _unreadable(str(problem), trusting=trusted is not None)
-    return _Examination(bundle, trusted, earlier).report(required)
+    except UsageError:
+        raise  # the reader's own input, not the bundle's
+    except Exception as problem:  # noqa: BLE001 - nothing that a stranger wrote may end in a traceback
+        return _unreadable(
+            f"it could not be judged, which is a defect of the verifier: {problem!r:.200}", trusting=trusted is not None
+        )
 
 
 def _with_trust(policy: Policy | None, trust: Sequence[str]) -> Policy | None:
@@ -120,16 +135,19 @@ class _Examination:
 
     def report(self, required: Sequence[str]) -> Report:
         """Do all steps and return the answer."""
-        faults = file_faults(self.bundle)  # step 2
+        faults = oversize_files(self.bundle.files)
         about, not_established = "", tuple[str, ...]()
-        try:
-            checkpoint = read_checkpoint(self.bundle)  # step 3
-            claimed = read_claims(self.bundle)
-        except FormatError as problem:
-            faults = faults or [str(problem)]
-        else:
-            about, not_established = self._judge_log(checkpoint, claimed, faults)
-        self._say("I", faults, f"{len(self.bundle.files)} files are what the manifests say")
+        if not faults:
+            faults = [*file_faults(self.bundle), *foreign_files(self.bundle.files)]  # step 2
+            try:
+                checkpoint = read_checkpoint(self.bundle)  # step 3
+                claimed = read_claims(self.bundle)
+            except FormatError as problem:
+                faults = faults or [str(problem)]
+            else:
+                about, not_established = self._judge_log(checkpoint, claimed, faults)
+        by = "" if SIGNATURE in self.bundle.files else "; nobody signed for them, so anybody may have left parts out"
+        self._say("I", faults, f"{len(self.bundle.files)} files are what the manifests say{by}")
         self._say_the_rest()
         claims = tuple(self.claims[letter] for letter in LETTERS)
         verdict = verdict_of(claims, trusting=self.policy is not None, required=required)
@@ -147,33 +165,57 @@ class _Examination:
         if not leaves and not leaf_faults:
             leaf_faults.append("data/log/events.jsonl shows no event")
         self._say("P", leaf_faults, f"{len(leaves)} events are under checkpoint {checkpoint.size}")
+        export = ExportStatement(self.bundle, keys, leaves, checkpoint, claimed)
         promised = claimed.get("signed") is True
-        export = ExportStatement(self.bundle, keys, leaves, checkpoint, promised=promised)
+        task = str(claimed.get("task"))
         faults += check_export_signature(self.bundle, keys, checkpoint.size, promised=promised)
         faults += export.faults
         faults += keys.faults
+        faults += check_claims(claimed, shown, checkpoint)
+        faults += check_repeated(self.bundle, shown, checkpoint, task=task, at=export.at)
         self.claims["W"], self.claims["T"] = judge_witnesses(head, self.policy)
-        self.claims["A"] = judge_earlier(self.bundle, head, self.earlier, self.policy)
+        self.claims["A"] = judge_earlier(self.bundle, head, self.earlier)
         self._say("C1", shown.faults, f"{len(shown.records)} records and their blobs are what their leaves commit to")
-        self._judge_streams(shown, export, head)
-        self._judge_gaps(shown, claimed)
         self._judge_all_leaves(shown, leaves, checkpoint)
-        return self._judge_replay(shown, leaves, head, check_statements(self.bundle, shown, leaves, keys))
+        self._judge_streams(shown, export, head, task)
+        self._judge_gaps(shown, claimed)
+        not_established = self._judge_replay(shown, leaves, keys, checkpoint)
+        return self._judge_peer(shown, checkpoint, task), not_established
 
-    def _judge_streams(self, shown: Shown, export: ExportStatement, head: Head) -> None:
-        """Say whether the disclosed streams are whole (claim C2)."""
+    def _judge_streams(self, shown: Shown, export: ExportStatement, head: Head, task: str) -> None:
+        """Say whether the task's streams, and that of the log's keys, are whole (claim C2).
+
+        Where a stream ends nobody can see but who has all leaves. So it is the word of an export key of a log that
+        the reader trusts, or all leaves.
+        """
         faults = list(shown.stream_faults)
-        tasks = sorted(stream for stream in shown.keyed if stream.startswith("task:"))
         for stream, ver in export.ends.items():
-            last = shown.streams[stream][-1].ver if stream in shown.streams else None
-            if last != ver:
-                faults.append(f"{stream}: the exporter signed that it ends at version {ver}, shown is {last}")
-        ends = "; ".join(f"{stream} versions 0..{shown.streams[stream][-1].ver}" for stream in sorted(shown.keyed))
-        signed = ", which the exporter signed" if export.ends else ""
-        self._say("C2", faults, f"{ends}, up to checkpoint {head.checkpoint.size}{signed}")
-        if not faults and not tasks:
-            why = "the bundle discloses no task's stream key"
-            self.claims["C2"] = Claim("C2", "NOT PROVEN", why, "data/streams/task.<id>.key from the exporter")
+            if shown.end(stream) != ver:
+                faults.append(
+                    f"{stream}: the exporter signed that it ends at version {ver}, shown is {shown.end(stream)}"
+                )
+        whole = self.claims["C3"].status == "VALID"
+        by = "all leaves of the log are shown" if whole else "which the exporter signed"
+        ends = ", ".join(
+            f"{stream} versions 0..{shown.end(stream)}" if shown.end(stream) >= 0 else f"no {stream}"
+            for stream in ends_of(task)
+        )
+        self._say("C2", faults, f"{ends}, up to checkpoint {head.checkpoint.size}; {by}")
+        if faults:
+            return
+        why, settle = "", ""
+        if f"task:{task}" not in shown.keyed:
+            why, settle = "the bundle discloses no task's stream key", "data/streams/task.<id>.key from the exporter"
+        elif "ledger" not in shown.keyed:
+            why, settle = "the stream of the log's own keys is not disclosed", "data/streams/ledger.key"
+        elif not whole and not export.ends:
+            why = "no exporter signed where the streams end: anybody may have left out their last events"
+            settle = "a bundle signed by the log's export key, or all leaves of the log"
+        elif not whole and not head.trusted:
+            why = "the exporter who signed where the streams end is not known to belong to a log that you trust"
+            settle = "the log's key, by another way"
+        if why:
+            self.claims["C2"] = Claim("C2", "NOT PROVEN", why, settle)
 
     def _judge_gaps(self, shown: Shown, claimed: JsonObject) -> None:
         """Say whether what was left out is listed (claim X)."""
@@ -205,14 +247,23 @@ class _Examination:
             self.claims["C3"] = Claim("C3", "NOT PROVEN", detail, "all leaves of the log, searched for the task's tag")
 
     def _judge_replay(
-        self, shown: Shown, leaves: Mapping[int, ShownLeaf], head: Head, faults: list[str]
-    ) -> tuple[str, tuple[str, ...]]:
-        """Decide and judge again (claim R); say what the peer signed (S) and what this bundle is."""
-        rerun = Rerun.of_bundle(self.bundle, shown.records)
-        faults = [*faults, *rerun.differences]
+        self, shown: Shown, leaves: Mapping[int, ShownLeaf], keys: Keys, checkpoint: Checkpoint
+    ) -> tuple[str, ...]:
+        """Read again, decide and judge again (claim R); return what the findings do not establish."""
+        faults, left = check_statements(self.bundle, shown, leaves, keys)
+        content = reread(shown.records)
+        rerun = Rerun.of_bundle(self.bundle, shown.records, checkpoint.size)
+        faults += [*content.faults, *rerun.differences]
+        left = [*([rerun.missing] if rerun.missing else []), *content.left, *shown.unresolved, *left]
         self._say("R", faults, rerun.summary())
-        if not faults and rerun.missing:
-            self.claims["R"] = Claim("R", "NOT PROVEN", rerun.missing, "a bundle with these events")
+        if left and not faults:
+            alone = f"; recorded, not found again: {'; '.join(rerun.recorded)}" if rerun.recorded else ""
+            detail = f"{_some(left)}{alone}"
+            self.claims["R"] = Claim("R", "NOT PROVEN", detail, "a bundle with these events and parts")
+        return rerun.not_established
+
+    def _judge_peer(self, shown: Shown, checkpoint: Checkpoint, task: str) -> str:
+        """Say what the peer signed (claim S); return in one line what this bundle is."""
         from_peer = sum(
             record.type == "message.recorded.v1" and record.data.get("direction") == "in"
             for record in shown.records.values()
@@ -224,19 +275,17 @@ class _Examination:
             "the peer's own ledger (`reconcile`), or message signatures",
         )
         peers = sorted({str(record.data["peer_url"]) for record in shown.records.values() if "peer_url" in record.data})
-        about = (
-            f"{len(leaves)} events recorded by {head.checkpoint.origin}; "
+        return (
+            f"task {task}: {len(shown.records)} events recorded by {checkpoint.origin}; "
             f"{', '.join(peers) or 'the peer'} signed none of them"
         )
-        return about, rerun.not_established
 
     def _say(self, letter: str, faults: Sequence[str], good: str) -> None:
         """Make a claim INVALID by its faults, or VALID."""
         if not faults:
             self.claims[letter] = Claim(letter, "VALID", good)
             return
-        more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
-        self.claims[letter] = Claim(letter, "INVALID", "; ".join(faults[:_MOST_NAMED]) + more)
+        self.claims[letter] = Claim(letter, "INVALID", _some(faults))
 
     def _say_the_rest(self) -> None:
         """Answer the claims that no step could reach."""
@@ -244,3 +293,9 @@ class _Examination:
             self.claims.setdefault(
                 letter, Claim(letter, "NOT PROVEN", "the checkpoint or the claims cannot be read", "an intact bundle")
             )
+
+
+def _some(sentences: Sequence[str]) -> str:
+    """Name the first few and count the rest."""
+    more = f"; and {len(sentences) - _MOST_NAMED} more" if len(sentences) > _MOST_NAMED else ""
+    return "; ".join(sentences[:_MOST_NAMED]) + more

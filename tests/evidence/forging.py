@@ -47,6 +47,10 @@ def repacked(files: Files, signer: Signer | None = None) -> bytes:
         if CLAIMS in made:
             claims = cast("dict[str, Json]", parse_canonical(made[CLAIMS]))
             made[CLAIMS] = canonical({**claims, "signed": False})
+    payload = [content for name, content in made.items() if name.startswith("data/")]
+    info = [line for line in made[BAG_INFO].splitlines() if not line.startswith(b"Payload-Oxum")]
+    oxum = b"Payload-Oxum: %d.%d" % (sum(map(len, payload)), len(payload))
+    made[BAG_INFO] = b"".join(line + b"\n" for line in (*info, oxum))
     made[MANIFEST] = _manifest(made, [name for name in made if name.startswith("data/")])
     made[TAG_MANIFEST] = _manifest(made, ["bagit.txt", BAG_INFO, MANIFEST, README])
     if signer is not None:

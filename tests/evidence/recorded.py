@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from a2a_ledger.events import FreshnessDecided
+from a2a_ledger.events import FreshnessDecided, MessageRecorded
 from a2a_ledger.freshness import RULES, decide, inputs_from_json
 from a2a_ledger.ledger import ContractLedger
 from tests.divergence.story import PEER, Story, card, task
@@ -46,7 +47,10 @@ class LedgerStory(Story):
     def add(
         self, event: Event, stream: str, blobs: Mapping[str, Content | bytes] | None = None, how: str = "live"
     ) -> Record:
-        """Append one event and return it as it can be read back."""
+        """Append one event and return it as it can be read back; credentials are marked under a key that there is."""
+        if isinstance(event, MessageRecorded) and event.credential:
+            key_id, _ = self.ledger.store.keys.redaction_key(event.peer)
+            event = replace(event, credential=[{**mark, "k": key_id} for mark in event.credential])
         made = self.ledger.draft(event, stream=self._stream(stream), blobs=blobs, how=how)
         (placed,) = self.ledger.append([made])
         record = self.ledger.store.record(placed.n)

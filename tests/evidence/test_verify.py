@@ -171,8 +171,19 @@ def test_a_file_that_no_manifest_lists_is_named(case: Case) -> None:
 
 
 def test_taking_the_signatures_off_leaves_what_the_log_signed(case: Case) -> None:
+    """Whoever takes them off may have taken events off too: what the log signed holds, that nothing is missing not."""
     report = judged(forged(case.bundle, lambda _: None), case.log_key)
-    assert report.verdict == "verified"
+    assert report.verdict == "not proven"
+    assert [letter for letter, status in statuses(report).items() if status == "VALID"] == [
+        "I",
+        "L",
+        "P",
+        "C1",
+        "R",
+        "X",
+    ]
+    assert "anybody may have left out their last events" in report.claim("C2").detail
+    assert "anybody may have left parts out" in report.claim("I").detail
 
 
 def test_a_missing_signature_that_the_claims_promise_is_invalid(case: Case) -> None:
@@ -333,7 +344,7 @@ def test_a_withheld_finding_is_found_again_and_missed(case: Case) -> None:
         del files[statement_file(n)], files[stream_key_file(f"findings:{case.task}")]
 
     report = judged(forged(case.bundle, change), case.log_key)
-    assert "finding: recorded none, again auth-demand about peer, certain" in report.claim("R").detail
+    assert "finding: recorded none, again auth-demand, about: peer, certain" in report.claim("R").detail
 
 
 # ---- no traceback, whatever comes
@@ -358,14 +369,19 @@ def test_garbage_is_an_answer_and_no_traceback(garbage: bytes) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_a_mangled_file_is_an_answer_and_no_traceback(case: Case, data: st.DataObject) -> None:
+@given(
+    which=st.integers(0, 10_000),
+    start=st.integers(0, 1 << 20),
+    length=st.integers(0, 80),
+    piece=st.binary(max_size=80) | st.sampled_from([b"null", b"{}", b"[]", b'"', b"\n", b"-1", b"9" * 40]),
+)
+def test_a_mangled_file_is_an_answer_and_no_traceback(
+    case: Case, which: int, start: int, length: int, piece: bytes
+) -> None:
     """One file becomes something else and every sum is made to fit again: never a traceback, never a lie."""
     files = files_of(case.bundle)
-    name = data.draw(st.sampled_from(sorted(files)))
-    start = data.draw(st.integers(0, len(files[name])))
-    length = data.draw(st.integers(0, 80))
-    piece = data.draw(st.binary(max_size=80) | st.sampled_from([b"null", b"{}", b"[]", b'"', b"\n", b"-1", b"9" * 40]))
+    name = sorted(files)[which % len(files)]
+    start %= len(files[name]) + 1
     content = files[name][:start] + piece + files[name][start + length :]
     report = judged(repacked({**files, name: content}), case.log_key)
     if content != files[name] and name.startswith(("data/log/", "data/records/", "data/blobs/", "data/statements/")):

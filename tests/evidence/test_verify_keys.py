@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
 from a2a_ledger.export import export_task
 from a2a_ledger.keys import COSIGNATURE, Signer, Verifier, generate, handover_message
 from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
+from a2a_ledger.store import open_store
 from a2a_ledger.verify import verify
 from tests.evidence.conftest import reopened
 from tests.evidence.forging import judged, statuses
@@ -48,13 +50,11 @@ def bundle_of(
             ledger.append([ledger.draft(event, stream="ledger")])
         ledger.catch_up()
         chosen = signer(ledger)
-        ledger.sign_checkpoint()
-    with reopened(place) as ledger:
-        size = ledger.store.size()
-        note = sign_checkpoint(Checkpoint(ledger.origin, size, ledger.store.root()), chosen)
-    with opened(place) as ledger:
-        ledger.store.save_checkpoint(size, note)
-    with reopened(place) as ledger:
+    (place / "keys" / "log.pem").unlink()  # which no longer speaks: a ledger does not open with it
+    with closing(open_store(place)) as store:
+        note = sign_checkpoint(Checkpoint(store.origin, store.size(), store.root()), chosen)
+        store.save_checkpoint(store.size(), note)
+    with reopened(place, read_only=False) as ledger:
         return export_task(ledger, story.tasks["t1"]).data, first.vkey, note
 
 
@@ -112,7 +112,8 @@ def test_witnesses_are_counted_and_give_a_time(tmp_path: Path) -> None:
     cosigned = str(Note(note.text, (*note.signatures, SignatureLine(witness.name, key.key_id, signature))))
     with opened(place) as ledger:
         ledger.store.save_checkpoint(parse_checkpoint(note.text).size, cosigned)
-    with reopened(place) as ledger:
+    (place / "keys" / "log.pem").unlink()  # so that the cosigned head stays the newest
+    with reopened(place, read_only=False) as ledger:
         bundle = export_task(ledger, story.tasks["t1"]).data
     asked = verify(bundle, policy=parse_policy(f"log {log}\nwitness w1 {key.vkey}\nquorum w1\n"))
     assert asked.claim("W").detail == "cosigned by witness.example/w1 at 2026-09-14T09:00:09Z"

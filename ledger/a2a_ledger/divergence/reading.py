@@ -164,7 +164,7 @@ def leg_of(record: Record) -> Leg:
     """Read an inbound record's body and kept headers again, exactly as capture did (docs/format.md section 3)."""
     data = record.data
     body = content(record, "body") or b""
-    headers = _headers(record)
+    headers = headers_of(record)
     if data.get("leg") == "push":
         return parse_push(headers, body)
     asked = Leg(
@@ -179,7 +179,8 @@ def leg_of(record: Record) -> Leg:
     return parse_response(asked, number(data, "status") or 0, headers, body)
 
 
-def _headers(record: Record) -> list[tuple[str, str]]:
+def headers_of(record: Record) -> list[tuple[str, str]]:
+    """Return the kept headers of a record; what is no pair of texts is passed over."""
     found: list[tuple[str, str]] = []
     for role in sorted(name for name in record.blobs if name.startswith("header.")):
         try:

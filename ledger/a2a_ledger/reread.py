@@ -1,0 +1,226 @@
+"""Reads the shown content again and holds what the records say of it against it (docs/format.md section 12).
+
+A record repeats facts of its blobs and of other records: hashes of a card, the state that a message
+states, the contract of the fetch that a decision was made from. Rules and decisions use these, so a record
+that says something else than its own content would make a false story that replays. Where octets are left
+out, a difference proves nothing: it is left open.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from a2a_ledger.bundle import record_file
+from a2a_ledger.card import read_card
+from a2a_ledger.codec import Hole
+from a2a_ledger.contract import FORM, contract_of
+from a2a_ledger.divergence.reading import (
+    CAPTURED,
+    CARD_FETCHED,
+    MESSAGE,
+    RECONSTRUCTED,
+    content,
+    headers_of,
+    leg_of,
+    members,
+    ref,
+    text,
+)
+from a2a_ledger.wire import parse_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import Json
+    from a2a_ledger.wire import Leg
+
+_HASHES = ("raw_hash", "document_hash", "contract_hash")
+_SAYINGS = frozenset({"response", "stream-event", "push"})
+
+
+class Reread(NamedTuple):
+    """What came out: contradictions, and what cannot be read since it is left out."""
+
+    faults: list[str]
+    left: list[str]
+
+
+class _Difference(NamedTuple):
+    """One thing that a record says otherwise than its source; `open` says why that proves nothing, if so."""
+
+    what: str
+    open: str = ""
+
+
+class _Found:
+    """The shown records by place."""
+
+    def __init__(self, records: Mapping[int, Record]) -> None:
+        self.streams: dict[str, list[Record]] = {}
+        for record in records.values():
+            self.streams.setdefault(record.stream, []).append(record)
+        self._places = {(record.stream, record.ver): record for record in records.values()}
+
+    def named(self, record: Record, name: str) -> Record | None:
+        """Return the event that a field of a record refers to; None: none, or it is not shown."""
+        there = ref(record.data, name)
+        return None if there is None else self._places.get((there["stream"], there["ver"]))
+
+
+def reread(records: Mapping[int, Record]) -> Reread:
+    """Read all shown content again.
+
+    Args:
+        records: the shown records by log index; each is what its leaf commits to.
+    """
+    found = _Found(records)
+    faults: list[str] = []
+    left: list[str] = []
+    for record in records.values():
+        check = _CHECKS.get(record.type)
+        for difference in check(record, found) if check else ():
+            sentence = f"{record_file(record.n)}: {difference.what}"
+            if difference.open:
+                left.append(f"{sentence} ({difference.open})")
+            else:
+                faults.append(sentence)
+    return Reread(faults, left)
+
+
+def _gap(record: Record, roles: Iterable[str]) -> str:
+    """Say which of these blobs is not here with all of its octets; "" if all are."""
+    for role in roles:
+        if role in record.blobs and (
+            record.blobs[role].kept != "all" or any(isinstance(part, Hole) for part in record.stored_parts(role) or ())
+        ):
+            return f"parts of its {role} are left out"
+    return ""
+
+
+def _fetched(record: Record, found: _Found) -> Iterable[_Difference]:
+    data = record.data
+    if "not_modified" in data:
+        stands = found.named(record, "not_modified")
+        if stands is not None:
+            yield from _as_fetched(record, stands, "not_modified")
+        return
+    gap = _gap(record, ["body"])
+    card = read_card(content(record, "body") or b"")
+    contract = contract_of(card)
+    made = {
+        "raw_hash": card.raw_hash,
+        "document_hash": card.document_hash,
+        "contract_hash": contract.hash if contract else None,
+    }
+    if data.get("form") != FORM:
+        yield _Difference(f"its contract hash is of form {data.get('form')}", f"here is {FORM}")
+        del made["contract_hash"]
+    for name, value in made.items():
+        if data.get(name) != value:
+            yield _Difference(f"{name} is not that of the card that was served", gap)
+
+
+def _as_fetched(record: Record, fetch: Record, where: str) -> Iterable[_Difference]:
+    """The hashes of a record are those of the fetch that it names."""
+    if fetch.type != CARD_FETCHED:
+        yield _Difference(f"{where} names event {fetch.n}, which is no card fetch")
+    for name in _HASHES:
+        if name in record.data and record.data[name] != fetch.data.get(name):
+            yield _Difference(f"{name} is not that of the fetch at {fetch.n}, which {where} names")
+
+
+def _captured(record: Record, found: _Found) -> Iterable[_Difference]:
+    data = record.data
+    for role in ("contract", "terms"):
+        recorded, octets = text(data, f"{role}_hash"), content(record, role)
+        if octets is None and recorded is not None and role == "contract":
+            yield _Difference(f"{role}_hash stands without the {role} itself", "the record has no such blob")
+        elif octets is not None and recorded != f"sha256:{sha256(octets).hexdigest()}":
+            yield _Difference(f"{role}_hash is not that of its blob {role}", _gap(record, [role]))
+    fetch = found.named(record, "fetch")
+    if fetch is not None:
+        yield from _as_fetched(record, fetch, "fetch")
+    elif "contract_hash" in data and "fetch" not in data and record.type == CAPTURED:
+        yield _Difference("freezes a contract of no fetch", "it names none")
+
+
+def _decided(record: Record, found: _Found) -> Iterable[_Difference]:
+    card = members(members(record.data.get("inputs")).get("card"))
+    fetch = found.named(record, "card")
+    if not card:
+        return
+    if fetch is None:
+        if "card" not in record.data:
+            yield _Difference("was decided about a card of no fetch", "it names none")
+        return  # a fetch that is not shown is said by the references
+    contract = fetch.data.get("contract_hash")
+    if card.get("contract") != contract:
+        yield _Difference(f"was decided about another contract than the fetch at {fetch.n} brought")
+    # The newest answer that says the same counts: the fetch itself, or a later one.
+    at = text(card, "fetched_at")
+    if not any(
+        same_time(at, answer.at) and answer.data.get("contract_hash") == contract
+        for answer in found.streams.get(fetch.stream, ())
+        if fetch.ver <= answer.ver and answer.n < record.n and answer.type == CARD_FETCHED
+    ):
+        yield _Difference(f"was decided about a fetch at {at}", "no shown fetch of that contract is of that time")
+
+
+def same_time(one: str | None, other: str) -> bool:
+    """Say whether two texts spell one time; what is no time is none."""
+    try:
+        return datetime.fromisoformat(one or "") == datetime.fromisoformat(other)
+    except (ValueError, TypeError):
+        return False
+
+
+def _message(record: Record, _: _Found) -> Iterable[_Difference]:
+    data = record.data
+    kind = text(data, "leg")
+    if kind == "request":
+        read: Leg = _request(record)
+        said: tuple[str, ...] = ("method", "message_id", "task_id", "context_id")
+    elif kind in _SAYINGS:
+        read, said = leg_of(record), ("message_id", "task_id", "context_id", "state", "state_read")
+    else:
+        return
+    made: dict[str, Json] = {name: cast("Json", getattr(read, name)) for name in said}
+    if kind in _SAYINGS:
+        made["pin"] = None if read.pin is None else cast("Json", read.pin)
+        made["pin_seen"] = True if read.is_task else None
+        made["error_code"] = read.error.code if read.error else None
+    differing = [name for name, value in made.items() if data.get(name) != value]
+    if differing:
+        yield _Difference(f"its content gives another {', '.join(differing)}", _why_open(record))
+
+
+def _request(record: Record) -> Leg:
+    url = content(record, "url")
+    return parse_request(
+        text(record.data, "http_method") or "POST",
+        url.decode("utf-8", "replace") if url is not None else text(record.data, "url") or "",
+        headers_of(record),
+        content(record, "body") or b"",
+    )
+
+
+def _why_open(record: Record) -> str:
+    """Say why a message cannot be read again as it was read then; "" if it can."""
+    roles = sorted(role for role in record.blobs if role in {"body", "url"} or role.startswith("header."))
+    if "body" not in record.blobs:
+        return "the record has no body"
+    if record.data.get("leg") == "request" and "http_method" not in record.data:
+        return "the record has no HTTP method"
+    return _gap(record, roles)
+
+
+_CHECKS = {
+    CARD_FETCHED: _fetched,
+    CAPTURED: _captured,
+    RECONSTRUCTED: _captured,
+    "freshness.decided.v1": _decided,
+    MESSAGE: _message,
+}

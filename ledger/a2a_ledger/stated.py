@@ -1,0 +1,179 @@
+"""What a bundle's own files repeat of the facts that it shows, held against these facts (docs/format.md section 11).
+
+`claims.json`, `bag-info.txt`, the keys for comparison, `custody.json` and `expected.jsonl` are made for
+people and for tools that cannot judge. None of them proves anything, so none of them may say anything
+that the shown events do not say: a reader who sees only these files is told the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from a2a_ledger.bundle import BAG_INFO, CLAIMS, CUSTODY, EXPECTED, KEYS, PROFILE
+from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.errors import FormatError, LedgerError
+from a2a_ledger.keys import parse_vkey
+from a2a_ledger.report import LETTERS
+from a2a_ledger.signed import ends_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from a2a_ledger.bundle import Bundle
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger.shown import Shown
+
+NOT_CLAIMED: Final = (
+    "that the peer sent these messages: the peer signed none of them",
+    "that anything was recorded at the time that `at` states: it is the recorder's own clock",
+    "that nothing happened which the recorder did not see",
+    "that the log has no later events of this task than the bundle shows",
+    "that a change of the peer's card breaks A2A: a finding says that the peer left the frozen contract",
+)
+"""What no bundle of this form claims, in plain sentences."""
+
+_TASK = re.compile(r"[0-9a-f]{40}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+_OUTCOME = ("decision", "reason", "rule", "about", "certainty")
+_JUDGED = frozenset({"freshness.decided.v1", "violation.detected.v1"})
+_CUSTODY = frozenset({"acquired_by", "clock", "custodian", "exported_at", "hand_overs"})
+
+
+def peer_of(events: Iterable[Record]) -> str:
+    """Return the peer that a task's events name first, "" if none does."""
+    return next((str(record.data["peer"]) for record in events if "peer" in record.data), "")
+
+
+def check_claims(claimed: JsonObject, shown: Shown, checkpoint: Checkpoint) -> list[str]:
+    """Return one sentence for each member of `data/claims.json` that is not what the bundle shows.
+
+    `withheld` is a claim of its own (X) and is not judged here; what cannot be seen in a bundle
+    (`later_events`, `signed`) is judged as to its form.
+    """
+    task, later, signed = claimed.get("task"), claimed.get("later_events"), claimed.get("signed")
+    if not isinstance(task, str) or not _TASK.fullmatch(task):
+        return [f"{CLAIMS}: task is 40 hex digits"]
+    if type(later) is not int or later < 0 or not isinstance(signed, bool):
+        return [f"{CLAIMS}: later_events is a number from 0 on, and signed true or false"]
+    expected: JsonObject = {
+        "checkpoint": {"root": checkpoint.root.hex(), "size": checkpoint.size},
+        "claims": list(LETTERS),
+        "ends": [{"stream": stream, "ver": shown.end(stream)} for stream in ends_of(task)],
+        "events": len(shown.records),
+        "form": PROFILE,
+        "later_events": later,
+        "log": checkpoint.origin,
+        "not_claimed": list(NOT_CLAIMED),
+        "peer": peer_of(shown.streams.get(f"task:{task}", ())),
+        "signed": signed,
+        "task": task,
+        "withheld": [],
+    }
+    faults = [
+        f"{CLAIMS}: its {name} is not what the bundle shows"
+        for name in sorted(expected.keys() | claimed.keys())
+        if name != "withheld" and _other(name, expected, claimed)
+    ]
+    known = {*ends_of(task)}
+    return faults + [
+        f"{CLAIMS}: {stream} is shown, which is neither of task {task} nor of a peer"
+        for stream in shown.streams
+        if stream not in known and not stream.startswith(("peer:", "findings:peer:"))
+    ]
+
+
+def _other(name: str, expected: JsonObject, claimed: JsonObject) -> bool:
+    return name not in expected or name not in claimed or canonical(expected[name]) != canonical(claimed[name])
+
+
+def check_repeated(bundle: Bundle, shown: Shown, checkpoint: Checkpoint, *, task: str, at: str) -> list[str]:
+    """Return faults of the other files that repeat facts; `at`: when the export's statement says that it was made."""
+    checks: tuple[Callable[[], list[str]], ...] = (
+        lambda: _check_keys(bundle, shown),
+        lambda: _check_expected(bundle, shown),
+        lambda: _check_custody(bundle, checkpoint.origin, at),
+        lambda: _check_info(bundle, checkpoint, task),
+    )
+    faults: list[str] = []
+    for check in checks:
+        try:
+            faults += check()
+        except LedgerError as problem:
+            faults.append(str(problem))
+    return faults
+
+
+def _check_keys(bundle: Bundle, shown: Shown) -> list[str]:
+    """The keys that people compare over the telephone are those that the log's events name."""
+    expected = key_files(shown.streams.get("ledger", ()))
+    found = {name: bundle.files[name] for name in bundle.under(KEYS)}
+    return [
+        f"{name}: not the key that the log's own events name there"
+        for name in sorted(expected.keys() | found.keys())
+        if expected.get(name) != found.get(name)
+    ]
+
+
+def key_files(records: Iterable[Record]) -> dict[str, bytes]:
+    """Return the files of the keys that these events add."""
+    files: dict[str, bytes] = {}
+    for record in records:
+        if record.type == "key.added.v1":
+            role, vkey = str(record.data["role"]), str(record.data["vkey"])
+            files[f"{KEYS}{role}-{parse_vkey(vkey).key_id}.vkey"] = f"{vkey}\n".encode()
+    return files
+
+
+def _check_expected(bundle: Bundle, shown: Shown) -> list[str]:
+    if bundle.read(EXPECTED) == expected_of(shown.records):
+        return []
+    return [f"{EXPECTED}: not the outcome of the decisions and findings that are shown"]
+
+
+def expected_of(records: Mapping[int, Record]) -> bytes:
+    """Return `data/replay/expected.jsonl`: the outcome of each decision and finding, one a line, in log order."""
+    return b"".join(
+        canonical(
+            {
+                "index": record.n,
+                "type": record.type,
+                **{name: record.data[name] for name in _OUTCOME if name in record.data},
+            }
+        )
+        + b"\n"
+        for record in records.values()
+        if record.type in _JUDGED
+    )
+
+
+def _check_custody(bundle: Bundle, origin: str, at: str) -> list[str]:
+    custody = parse_canonical(bundle.read(CUSTODY))
+    if not isinstance(custody, dict) or custody.keys() != _CUSTODY:
+        raise FormatError(f"{CUSTODY}: expected exactly the members {sorted(_CUSTODY)}")
+    exported = custody["exported_at"]
+    texts = all(isinstance(custody[name], str) for name in ("acquired_by", "clock"))
+    if not texts or not isinstance(exported, str) or not _TIME.fullmatch(exported) or custody["hand_overs"] != []:
+        raise FormatError(f"{CUSTODY}: expected texts, a time of export, and no hand-overs")
+    if custody["custodian"] != origin or (at and exported != at):
+        raise FormatError(f"{CUSTODY}: names another custodian, or another time of export, than the bundle")
+    return []
+
+
+def _check_info(bundle: Bundle, checkpoint: Checkpoint, task: str) -> list[str]:
+    """BagIt's own labels say nothing else about the bundle than it shows."""
+    lines = bundle.text(BAG_INFO).splitlines()
+    payload = [content for name, content in bundle.files.items() if name.startswith("data/")]
+    expected = [
+        f"BagIt-Profile-Identifier: {PROFILE}",
+        f"External-Identifier: {checkpoint.origin}#task:{task}",
+        f"Log-Size: {checkpoint.size}",
+        f"Payload-Oxum: {sum(map(len, payload))}.{len(payload)}",
+    ]
+    return [f"{BAG_INFO}: expected the line {line!r} once" for line in expected if lines.count(line) != 1] + [
+        f"{BAG_INFO}: {line[:80]!r} has no place there"
+        for line in lines
+        if line not in expected and not re.fullmatch(r"Bagging-Date: \d{4}-\d\d-\d\d", line)
+    ]
