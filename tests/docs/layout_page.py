@@ -35,7 +35,7 @@ GROUPS = {
     "checkpoint": ("checkpoint note",),
     "statement": ("statement",),
     "bundle": ("bundle archive",),
-    "verify": ("verify report proven shown signed rerun",),
+    "verify": ("verify report proven shown signed stated reread rerun",),
     "ledger": ("ledger making home settings heads followers",),
     "replay": ("replay audit export selection",),
 }

@@ -67,7 +67,7 @@ class LedgerStory(Story):
 
     def decide(self, fetch: Record, *, task: str = "t1") -> Record:
         """Record the freshness decision before a send, made by the real table."""
-        at = fetch.at[:19] + "Z"
+        at = fetch.at
         inputs: JsonObject = {
             "now": at,
             "card": {
