@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.audit.fault import Fault
+from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.keys import commits_to
 from a2a_ledger.audit.tree import TreePass
 from a2a_ledger.codec import (
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from a2a_ledger.audit.heads import Heads
     from a2a_ledger.audit.keys import AuditKeys
     from a2a_ledger.codec import Part, Record
+    from a2a_ledger.events import Json
     from a2a_ledger.store import RawTables
 
 _IN_MEMORY = 65_536  # stream tips held at once; the rest lies in a temporary file
+_REDACTION_ID = re.compile("[0-9a-f]{16}")
 _ALL_ONES = (1 << 64) - 1
 
 Row = tuple[object, ...]
@@ -79,6 +82,7 @@ class EventPass:
         tree: the tree over the leaves so far.
         large_blobs: ids of the blobs that lie in a table of their own and belong to a record.
         tag_count: lookup tags that the records have.
+        redaction_ids: ids of the redaction keys that records name, with the index of the first one that does.
     """
 
     def __init__(self, origin: str, raw: RawTables, keys: AuditKeys, heads: Heads, faults: list[Fault]) -> None:
@@ -97,10 +101,11 @@ class EventPass:
         self.tree = TreePass(raw, faults)
         self.large_blobs: set[object] = set()
         self.tag_count = 0
+        self.redaction_ids: dict[str, int] = {}
 
     def take(self, row: Row) -> None:
         """Check one row and everything that hangs on it."""
-        rowid, stream, ver, topic, c, t, state = row
+        rowid, _, _, _, c, t, _ = row
         n = cast("int", rowid) - 1
         if n != self.next:
             self._fault("index", n, f"expected the event at index {self.next}, found index {n}: events are missing")
@@ -112,6 +117,16 @@ class EventPass:
         else:
             self._fault("record", n, "the commitment or the tag beside the event is not 32 octets")
             self.tree.broken = True
+        try:
+            self._take_state(n, row)
+        except Exception as problem:  # noqa: BLE001 - whatever stands in a row, the audit goes on to the next
+            self._fault("record", n, f"event {n} cannot be checked: {said(problem)}")
+        if self.next >= self._heads.due:
+            self._heads.meet(self.next, self.tree)
+
+    def _take_state(self, n: int, row: Row) -> None:
+        """Check the record against the rest of its row."""
+        _, stream, ver, topic, c, t, state = row
         try:
             salt, raw, inline = unpack_container(state)
             record = read_record(salt, raw, n=n, trusted=True)
@@ -132,8 +147,6 @@ class EventPass:
                     f"event {n} is {record.stream} version {record.ver}, {record.type}; its row says {found}",
                 )
             self._take_record(record, t, inline)
-        if self.next >= self._heads.due:
-            self._heads.meet(self.next, self.tree)
 
     def _take_record(self, record: Record, t: object, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
         """Check what only the record itself can tell."""
@@ -157,10 +170,31 @@ class EventPass:
         for tag in tags_of(stream, record.type, record.data):
             self.tag_count += 1
             self._tag_sum += hash((tag, n))
+        self._note_redaction(record.n, record.data.get("credential"))
         if stream == "ledger":
-            self._heads.learn(record)
+            self._heads.learn(record, lambda: self._content(record, "note", inline))
         elif record.type == "content.erased.v1":
             self._note_erasure(record)
+
+    def _note_redaction(self, n: int, marks: Json) -> None:
+        for mark in marks if isinstance(marks, list) else []:
+            match mark:
+                case {"k": str(k)} if _REDACTION_ID.fullmatch(k):
+                    self.redaction_ids.setdefault(k, n)
+                case _:  # a contract lists scheme names here
+                    pass
+
+    def _content(self, record: Record, role: str, inline: Mapping[bytes, tuple[Part, ...]]) -> bytes:
+        """Return what is left of a blob's octets, nothing if it cannot be read."""
+        ref = record.blobs.get(role)
+        if ref is None:
+            return b""
+        identity = bytes.fromhex(ref.id)
+        try:
+            parts = inline[identity] if identity in inline else unpack_parts(self._raw.blob(identity))
+        except FormatError:
+            return b""
+        return b"".join(part.content for part in parts if not isinstance(part, Hole))
 
     def _check_blobs(self, record: Record, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
         elsewhere = 0

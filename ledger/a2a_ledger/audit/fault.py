@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.errors import LedgerError
+
 if TYPE_CHECKING:
     from a2a_ledger.events import Json
+
+
+def said(problem: Exception) -> str:
+    """Return what an exception says, with its name where it is none of ours."""
+    return str(problem) if isinstance(problem, LedgerError) else f"{type(problem).__name__}: {problem}"
 
 
 class Fault(NamedTuple):

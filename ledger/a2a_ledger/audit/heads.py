@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.audit.fault import Fault
+from a2a_ledger.audit.anchors import Anchor, read_anchor, why_unverified
+from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint, parse_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.note import parse_note
@@ -12,7 +14,7 @@ from a2a_ledger.proven import Keys, read_keys
 from a2a_ledger.store.schema import CHECKPOINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from a2a_ledger.audit.tree import TreePass
     from a2a_ledger.checkpoint import Checkpoint
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from a2a_ledger.store.mark import HighWaterMark
 
 _ALL = 1 << 62  # as a size: beyond every head
+_GONE = (
+    "the database does not keep that head: somebody removed it, or the signer crashed right there, and opening the "
+    "ledger for writing puts it back"
+)
 
 
 class Outside(NamedTuple):
@@ -38,7 +44,8 @@ class Heads:
     Attributes:
         due: the size of the next head; the tree calls `meet` when it gets there.
         newest: size and root (hex) of the newest head that fits.
-        anchored: the largest size that an anchor of ours speaks of.
+        anchored: the largest size over which the signature of somebody else verifies.
+        keys: what the log says of its keys, as far as it was read.
         notes: what is no fault and worth saying.
     """
 
@@ -54,30 +61,35 @@ class Heads:
         self._faults = faults
         self._rows = iter(raw.rows(CHECKPOINTS))
         self._kept: tuple[int, object] | None = None
+        self._raw = raw
         self._key_events: list[Record] = []
-        self._keys = Keys()
+        self._anchors: list[Anchor] = []
         self._differing: list[int] = []
+        self._named: dict[int, str] = {}  # sizes of heads that fit and have to be kept, and who names them
+        self.keys = Keys()
         self.newest: tuple[int, str] | None = None
         self.anchored = 0
         self.notes: list[str] = []
-        self._outside = _read_marks(mark, faults, self.notes) if mark is not None else []
-        self._outside += _read_earlier(earlier, faults)
+        self._outside: list[Outside] = []
         self.due = 0
-        self._next_kept()
+        with mark.standing() if mark is not None else nullcontext():  # a signer writes first the one, then the other
+            if mark is not None:
+                self._outside += _read_marks(mark, faults, self.notes)
+            self._next_kept()  # the first look at the database: what is seen of it is as of now
+        if mark is not None and not (mark.beside.exists() or mark.apart.exists()):
+            self._say_no_mark(mark)
+        self._outside += _read_earlier(earlier, faults)
+        self._set_due()
 
-    def learn(self, record: Record) -> None:
-        """Take in a key event or an anchor."""
+    def learn(self, record: Record, note: Callable[[], bytes]) -> None:
+        """Take in a key event or an anchor, whose `note` is read only if it is one."""
         if record.type.startswith("key."):
             self._key_events.append(record)
-            self._keys = read_keys(self._key_events, self._origin)
+            self.keys = read_keys(self._key_events, self._origin)
         elif record.type == "checkpoint.anchored.v1":
-            size = record.data.get("size")
-            if (
-                record.data.get("origin") == self._origin
-                and record.data.get("kind") != "peer"
-                and isinstance(size, int)
-            ):
-                self.anchored = max(self.anchored, size)
+            anchor = read_anchor(record, self._origin, note())
+            if anchor is not None:
+                self._anchors.append(anchor)
 
     def meet(self, size: int, tree: TreePass) -> None:
         """Hold every head of this size against the tree."""
@@ -109,14 +121,50 @@ class Heads:
             if more:
                 detail += f"; so have {more} later ones"
             faults.append(Fault("checkpoint", first - 1, detail))
+        for anchor in self._anchors:
+            faults += self._judge(anchor)
+        for at, what in self._named.items():
+            if self._raw.head(at) is None:
+                faults.append(Fault("checkpoint", at - 1, f"{what} is over {at} events; {_GONE}"))
         return faults
+
+    def _judge(self, anchor: Anchor) -> list[Fault]:
+        """Hold an anchor against the head that it names; one that does not verify counts as none, and is said."""
+        if not 0 < anchor.size <= anchor.n:
+            return [Fault("checkpoint", anchor.n, f"{anchor.what} covers more than the {anchor.n} events before it")]
+        kept = self._raw.head(anchor.size)
+        if kept is None:
+            self._named.setdefault(anchor.size, anchor.what)
+            return []
+        try:
+            root = self._open(kept, anchor.size).root.hex()
+        except LedgerError:
+            return []  # the head itself was said to be at fault
+        if root != anchor.root:
+            return [Fault("checkpoint", anchor.n, f"{anchor.what} has another root than the head that was signed")]
+        why = why_unverified(anchor, self.keys, self._origin)
+        if why:
+            self.notes.append(f"{anchor.what} counts as none: {why}")
+        elif not any(size <= anchor.size for size in self._differing):
+            self.anchored = max(self.anchored, anchor.size)
+        return []
+
+    def _say_no_mark(self, mark: HighWaterMark) -> None:
+        if self._kept is None:
+            self.notes.append("no signed head lies here: either none was signed yet, or all are gone")
+            return
+        detail = (
+            f"both copies of the high-water mark are missing ({mark.beside} and {mark.apart}), and heads were signed: "
+            "nothing shows that this database is no old copy"
+        )
+        self._faults.append(Fault("mark", None, detail))
 
     def _check(self, size: int, note: object, tree: TreePass, outside: Outside | None = None) -> None:
         kind, what = (outside.kind, outside.what) if outside else ("checkpoint", f"the head kept for size {size}")
         try:
             head = self._open(note, size)
-        except LedgerError as problem:
-            self._faults.append(Fault(kind, size - 1, f"{what}: {problem}"))
+        except Exception as problem:  # noqa: BLE001 - whatever stands in a row, the audit goes on to the next
+            self._faults.append(Fault(kind, size - 1, f"{what}: {said(problem)}"))
             return
         if tree.broken or head.root != tree.root():
             if outside is None:
@@ -125,18 +173,24 @@ class Heads:
                 self._faults.append(Fault(kind, size - 1, f"{what} is over other leaves than these"))
         else:
             self.newest = max(self.newest or (0, ""), (size, head.root.hex()))
+            if outside is not None:
+                self._named.setdefault(size, what)
 
     def _open(self, note: object, size: int) -> Checkpoint:
         """Read a head and check its signature by a log key of its size."""
         if not isinstance(note, str):
             raise FormatError("is not a text")
-        head = open_checkpoint(note, self._keys.speaking("log", size)).checkpoint
+        head = open_checkpoint(note, self.keys.speaking("log", size)).checkpoint
         if head.size != size or head.origin != self._origin:
             raise FormatError(f"speaks of size {head.size} of {head.origin}")
         return head
 
     def _next_kept(self) -> None:
-        row = next(self._rows, None)
+        try:
+            row = next(self._rows, None)
+        except LedgerError as problem:
+            self._faults.append(Fault("database", None, f"the kept heads cannot be read: {problem}"))
+            row = None
         self._kept = None if row is None else cast("tuple[int, object]", row)
         self._set_due()
 

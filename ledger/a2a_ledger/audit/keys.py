@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from a2a_ledger.audit.fault import Fault
+from a2a_ledger.audit.form import KEYS, check_form
 from a2a_ledger.codec import SECRET, findings_key, stream_commitment, task_id
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.store.keystore import redaction_id
 from a2a_ledger.store.schema import row_digest
 
 if TYPE_CHECKING:
-    import sqlite3
+    from collections.abc import Mapping
 
-    from a2a_ledger.store import Store
+    from a2a_ledger.store import RawTables, Store
 
 _REMEMBERED = 4096  # keys held at once
 _TABLES = ("stream_keys", "streams", "redaction_keys", "facts")
@@ -27,29 +29,65 @@ class AuditKeys:
         self._store = store
         self._stack = ExitStack()
         self._known: dict[str, bytes | None] = {}
-        self._connection: sqlite3.Connection
+        self._connection: sqlite3.Connection | None = None
+        self._troubles: dict[str, None] = {}  # each said once, in order
 
     def __enter__(self) -> Self:
-        """Open the key store for reading."""
-        self._connection = self._stack.enter_context(self._store.keys.connections.reading())
+        """Open the key store for reading; one that cannot be opened holds no keys."""
+        if self._store.keys.damage:
+            self._troubles[self._store.keys.damage] = None
+        try:
+            self._connection = self._stack.enter_context(self._store.keys.connections.reading())
+        except LedgerError as problem:
+            self._troubles[str(problem)] = None
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give the connection back."""
         self._stack.close()
 
-    def check_rows(self) -> list[Fault]:
-        """Check every row of the key store by its check column and by what its columns say of each other."""
+    def check(self) -> list[Fault]:
+        """Check the key store's form, and every row by its check column and by what its columns say of each other."""
+        faults: list[Fault] = []
         try:
             with self._store.raw_keys() as raw:
-                return [
-                    Fault("key", None, f"row {number} of {table} in the key store was changed from outside")
-                    for table in _TABLES
-                    for number, row in enumerate(raw.rows(table), start=1)
-                    if not _is_whole(table, row)
-                ]
+                faults += check_form(raw, KEYS)
+                for table in _TABLES:
+                    faults += self._check_table(raw, table)
         except LedgerError as problem:
-            return [Fault("key", None, f"the key store cannot be read: {problem}")]
+            self._troubles[str(problem)] = None
+        return faults
+
+    def _check_table(self, raw: RawTables, table: str) -> list[Fault]:
+        faults: list[Fault] = []
+        named = False
+        try:
+            for number, row in enumerate(raw.rows(table), start=1):
+                if not _is_whole(table, row):
+                    faults.append(
+                        Fault("key", None, f"row {number} of {table} in the key store was changed from outside")
+                    )
+                named = named or row[:2] == ("origin", self._store.origin)
+        except LedgerError as problem:
+            self._troubles[str(problem)] = None
+        if table == "facts" and not named:
+            faults.append(Fault("key", None, f"the key store does not say that it is that of {self._store.origin}"))
+        return faults
+
+    def finish(self, redaction_ids: Mapping[str, int]) -> list[Fault]:
+        """Return what is missing of the redaction keys that records name, and why keys could not be read."""
+        held: set[object] = set()
+        if redaction_ids and self._connection is not None:
+            try:
+                held = {row[0] for row in self._connection.execute("SELECT k FROM redaction_keys")}
+            except sqlite3.Error as problem:
+                self._troubles[str(problem)] = None
+        faults = [
+            Fault("key", n, f"the key store has no redaction key {k!a}, by which event {n} marks a credential")
+            for k, n in redaction_ids.items()
+            if k not in held
+        ]
+        return faults + [Fault("key", None, f"the key store cannot be read: {text}") for text in self._troubles]
 
     def find(self, stream: str) -> bytes | None:
         """Return the key of a stream, None if the key store has none; never makes one."""
@@ -68,7 +106,13 @@ class AuditKeys:
             query = "SELECT key FROM stream_keys WHERE id >= ?1 AND id < ?1 || 'g'"
         else:
             query = "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = ?1"
-        row: tuple[object] | None = self._connection.execute(query, (name if kind == "task" else stream,)).fetchone()
+        if self._connection is None:
+            return None
+        try:
+            row = self._connection.execute(query, (name if kind == "task" else stream,)).fetchone()
+        except sqlite3.Error as problem:
+            self._troubles[str(problem)] = None
+            return None
         key = None if row is None else row[0]
         return key if isinstance(key, bytes) and len(key) == SECRET else None
 

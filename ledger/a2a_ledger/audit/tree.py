@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.audit.fault import Fault
+from a2a_ledger.errors import LedgerError
 from a2a_ledger.merkle import Frontier, root_of
 from a2a_ledger.store.tiles import WIDTH
 
@@ -70,7 +71,11 @@ class TreePass:
         """Hold a tile against the stored one."""
         place = self.tiles[level]
         self.tiles[level] += 1
-        if self._raw.tile(level, place) != hashes:
+        try:
+            stored = self._raw.tile(level, place)
+        except LedgerError:  # the table is gone or damaged, which is said elsewhere
+            stored = None
+        if stored != hashes:
             detail = f"the tile at level {level}, index {place} is missing or is not made from the leaves"
             self._faults.append(Fault("tile", place * WIDTH ** (level + 1), detail))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -158,11 +158,29 @@ class HighWaterMark:
         finally:
             os.close(descriptor)  # gives the lock back
 
-    def _wait_for(self, descriptor: int) -> None:
+    @contextmanager
+    def standing(self) -> Generator[None]:
+        """Keep signers from moving the mark while a reader looks at it and at the database; writes nothing.
+
+        Where there is no lock to be had, by the reader's rights or because a signer hangs, it goes on without.
+        """
+        try:
+            descriptor = os.open(self._lock, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            yield
+            return
+        try:
+            with suppress(BusyError, OSError):
+                self._wait_for(descriptor, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _wait_for(self, descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
         deadline = time.monotonic() + self._lock_timeout
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise BusyError(

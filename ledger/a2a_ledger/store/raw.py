@@ -87,6 +87,24 @@ class RawTables:
             ).fetchone()
         return None if row is None else cast("Row", row)[0]
 
+    def head(self, size: int) -> object:
+        """Return the note of the signed head kept for a size as it lies there, None where there is none."""
+        with translated(self._place):
+            row = self._connection.execute("SELECT note FROM ledger_checkpoints WHERE size = ?", (size,)).fetchone()
+        return None if row is None else cast("Row", row)[0]
+
+    def header(self) -> tuple[int, int]:
+        """Return application id and user version of the file header."""
+        with translated(self._place):
+            application: tuple[int] = self._connection.execute("PRAGMA application_id").fetchone()
+            version: tuple[int] = self._connection.execute("PRAGMA user_version").fetchone()
+        return application[0], version[0]
+
+    def objects(self) -> list[Row]:
+        """Return type, name and SQL text ("" where there is none) of everything that the database holds."""
+        with translated(self._place):
+            return self._connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
+
     def damage(self) -> list[str]:
         """Return what SQLite's own integrity check says, in its words; empty when it finds nothing."""
         with translated(self._place):

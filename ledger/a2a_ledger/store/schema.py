@@ -51,10 +51,11 @@ CHECKPOINTS_TABLE = "CREATE TABLE IF NOT EXISTS ledger_checkpoints (size INTEGER
 ALL_TABLES = (EVENTS_TABLE, TRACKING_TABLE, TILES_TABLE, BLOBS_TABLE, TAGS_TABLE, CHECKPOINTS_TABLE)
 
 
-def row_digest(table: str, *values: str | int | bytes) -> bytes:
+def row_digest(table: str, *values: object) -> bytes:
     """Return the check column of a row: SHA-256 over the table's name and the other columns in order.
 
     Each value is one type letter, its length as eight octets, and its octets (an integer as decimal text).
+    We write text, integers and octets alone; what else stands in a changed row gets a digest that no row has.
     """
     digest = hashlib.sha256(b"a2a-ledger/row/v1\0" + table.encode() + b"\0")
     for value in values:
@@ -62,8 +63,10 @@ def row_digest(table: str, *values: str | int | bytes) -> bytes:
             kind, octets = b"b", value
         elif isinstance(value, int):
             kind, octets = b"i", b"%d" % value
-        else:
+        elif isinstance(value, str):
             kind, octets = b"s", value.encode("utf-8", "surrogateescape")
+        else:
+            kind, octets = b"x", repr(value).encode()
         digest.update(kind + len(octets).to_bytes(8, "big") + octets)
     return digest.digest()
 

@@ -1,0 +1,63 @@
+"""The audit of anchors: a head counts as anchored when the holder's own signature over it verifies, and only then.
+
+Anybody who can append can record an anchor, so the event alone says nothing. What is held against it:
+the head that it names has to be one of ours, kept and over these leaves, and the note beside it has
+to carry a cosignature by a key that the log names for a witness (docs/format.md section 6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.checkpoint import open_checkpoint
+from a2a_ledger.errors import LedgerError
+
+if TYPE_CHECKING:
+    from a2a_ledger.codec import Record
+    from a2a_ledger.proven import Keys
+
+_NOT_OURS = "peer"  # the kind of a peer's head that we hold
+
+
+class Anchor(NamedTuple):
+    """What one `checkpoint.anchored.v1` says of a head of ours."""
+
+    n: int
+    size: int
+    root: str
+    holder: str
+    kind: str
+    note: bytes
+
+    @property
+    def what(self) -> str:
+        """Name it in a sentence."""
+        return f"the anchor of event {self.n} (head of {self.size}, held by {self.holder!a})"
+
+
+def read_anchor(record: Record, origin: str, note: bytes) -> Anchor | None:
+    """Return the anchor in a record, None where it speaks of another log's head or makes no sense."""
+    match record.data:
+        case {"origin": str(named), "size": int(size), "root": str(root), "holder": str(holder), "kind": str(kind)} if (
+            named == origin and kind != _NOT_OURS
+        ):
+            return Anchor(record.n, size, root, holder, kind, note)
+        case _:
+            return None
+
+
+def why_unverified(anchor: Anchor, keys: Keys, origin: str) -> str:
+    """Return why the holder's signature proves nothing here, "" where it verifies."""
+    if anchor.kind != "cosignature":
+        return f"a token of kind {anchor.kind!a} is not verified by this release"
+    witnesses = [term.key for term in keys.terms if term.role == "witness" and term.revoked is None]
+    try:
+        signed = open_checkpoint(anchor.note, [*keys.speaking("log", anchor.size), *witnesses])
+    except LedgerError as problem:
+        return str(problem)
+    head = signed.checkpoint
+    if (head.origin, head.size, head.root.hex()) != (origin, anchor.size, anchor.root):
+        return f"its note is over a head of {head.size} of {head.origin}, root {head.root.hex()}"
+    if not any(entry.verifier in witnesses and entry.verifier.name == anchor.holder for entry in signed.cosigners):
+        return "no key that the log names for this witness has cosigned it"
+    return ""

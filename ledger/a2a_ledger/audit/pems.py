@@ -1,0 +1,37 @@
+"""The audit's look at the private keys beside a ledger: not needed, and if they lie there, the right ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_ledger.audit.fault import Fault
+from a2a_ledger.errors import StoreError
+from a2a_ledger.home import LedgerHome
+from a2a_ledger.keys import ROLES, load_pem
+from a2a_ledger.making import KEY_ROLES
+from a2a_ledger.store.log_keys import check_signer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from a2a_ledger.proven import Keys
+
+
+def check_private_keys(root: Path, origin: str, keys: Keys, notes: list[str]) -> list[Fault]:
+    """Return a fault for each key file that is not the log's; what is not there is worth a note."""
+    faults: list[Fault] = []
+    files = {path.stem: path for path in LedgerHome(root).key_files() if path.stem in ROLES}
+    for role, path in files.items():
+        try:
+            signer = load_pem(path, origin)
+        except StoreError as problem:
+            notes.append(str(problem))
+            continue
+        try:
+            check_signer(keys, role, path, signer)
+        except StoreError as problem:
+            faults.append(Fault("key", None, str(problem)))
+    absent = [f"{role}.pem" for role in KEY_ROLES if role not in files]
+    if absent:
+        notes.append(f"private keys that are not here: {', '.join(absent)}; this copy can be read and verified")
+    return faults
