@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.errors import ConflictError, FormatError, StoreError
+from a2a_ledger.errors import ConflictError, StoreError
 from a2a_ledger_projections.facts import facts
 from a2a_ledger_projections.view import (
     Rows,
@@ -26,6 +26,7 @@ from a2a_ledger_projections.view import (
     has_table,
     insert_row,
     log_size,
+    next_event,
     reset_position,
     stored_position,
     write_rows,
@@ -140,8 +141,8 @@ def compare(store: Store, view: View) -> list[Fault]:
                 return [Fault(view.name, "", f"its position is {position}, but the log has {size} events")]
             stored = {key: (first, row) for key, first, row in all_rows(db, view)} if has_table(db, view) else {}
             _fold_into(memory, db, view, 0, position)
-        except (StoreError, FormatError) as damage:
-            return [Fault(view.name, "", str(damage))]
+        except Exception as damage:  # noqa: BLE001 - any type may stand in a cell of a database that was tampered with
+            return [Fault(view.name, "", str(damage) or type(damage).__name__)]
         computed = {key: (first, row) for key, first, row in all_rows(memory, view)}
     return [
         Fault(
@@ -203,16 +204,27 @@ def _folded(
     db: sqlite3.Connection, view: View, start: int, stop: int, load: Callable[[str], JsonObject | None]
 ) -> Iterator[tuple[str, int | None, str]]:
     rows = Rows(load)
-    for fact in facts(db, start, stop, view.types):
-        rows.position = fact.n
-        view.fold(fact, rows)
+    try:
+        for fact in facts(db, start, stop, view.types):
+            rows.position = fact.n
+            view.fold(fact, rows)
+    except (TypeError, AttributeError, ValueError, LookupError) as error:  # a cell of another type than we write
+        raise StoreError(
+            f"view {view.name}: the events from {rows.position} on cannot be read, a row was changed from outside "
+            f"({error})",
+            hint="run `a2a-ledger audit`",
+        ) from error
     return rows.take_changes()
 
 
 def _fold_into(memory: sqlite3.Connection, log: sqlite3.Connection, view: View, start: int, stop: int) -> None:
     """Bring a copy in memory from one position to another."""
-    for at in range(start, stop, PAGE):
-        write_rows(memory, view, _folded(log, view, at, min(at + PAGE, stop), _loader(memory, view)))
+    at: int | None = start
+    at = next_event(log, start)
+    while at is not None and at < stop:
+        end = min(at + PAGE, stop)
+        write_rows(memory, view, _folded(log, view, at, end, _loader(memory, view)))
+        at = next_event(log, end)  # in a log without gaps this is `end` itself
 
 
 @contextmanager

@@ -6,6 +6,7 @@ A lookup tag only helps to find; the record that it leads to is what counts.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from a2a_ledger.errors import UsageError
 from a2a_ledger_projections import peers, task_contracts
@@ -53,8 +54,11 @@ def find_peer(store: Store, wanted: str) -> PeerRow:
     with reading(store, peers.VIEW) as now:
         rows = [cast("PeerRow", row) for row in now.rows.prefixed(peers.PEER)]
     asked = wanted.removesuffix("/")
-    exact = [row for row in rows if asked in {row["peer"], row["url"], _host(row["url"]), _base(row["url"])}]
-    found = exact or [row for row in rows if len(asked) >= 4 and row["peer"].startswith(asked)]  # noqa: PLR2004 - a prefix shorter than that says nothing
+    found = (
+        [row for row in rows if asked in {row["peer"], row["url"], _host(row["url"]), _base(row["url"])}]
+        or [row for row in rows if asked.lower() in _spellings(row["url"])]
+        or [row for row in rows if len(asked) >= 4 and row["peer"].startswith(asked)]  # noqa: PLR2004 - a prefix shorter than that says nothing
+    )
     if not found:
         raise UsageError(
             f"no peer is known by {wanted!a}: expected its card's URL, its host, or its id",
@@ -98,6 +102,18 @@ def _tasks_of(rows: Table, records: list[Record]) -> list[TaskRow]:
 
 def _host(url: str | None) -> str | None:
     return url.split("://", 1)[-1].split("/", 1)[0] if url else None
+
+
+def _spellings(url: str | None) -> set[str]:
+    """Return what else a peer is called: its host with or without the port, its card's URL, in lower case."""
+    if not url:
+        return set()
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        host = None
+    names = {url, _host(url), _base(url), host, f"[{host}]" if host and ":" in host else None}
+    return {name.lower() for name in names if name}
 
 
 def _base(url: str | None) -> str | None:

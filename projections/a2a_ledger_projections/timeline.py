@@ -82,12 +82,7 @@ class Story:
         return {
             "task": row["task"],
             "peer": row["peer"],
-            "peer_url": row["peer_url"],
-            "peer_task": row["peer_task"],
             "state": row["state"],
-            "stuck": self.stuck,
-            "who": self.who,
-            "now": self.now,
             "contract": contract,
             "events": [line.to_json() for line in self.lines],
             "violations": [violation.to_json() for violation in self.violations],

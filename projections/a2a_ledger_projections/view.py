@@ -149,20 +149,26 @@ def log_size(db: sqlite3.Connection) -> int:
     return found[0] or 0
 
 
+def next_event(db: sqlite3.Connection, start: int) -> int | None:
+    """Return the position of the first event from `start` on; None behind the last one."""
+    found: tuple[int | None] = db.execute(f"SELECT min(rowid) FROM {EVENTS} WHERE rowid > ?", (start,)).fetchone()  # noqa: S608 - names of our own, never of the wire
+    return None if found[0] is None else found[0] - 1
+
+
 def stored_position(db: sqlite3.Connection, view: View) -> int:
     """Return the stored position, checked against its check column; 0 when there is none.
 
     Raises:
         StoreError: the row was changed by somebody else than us.
     """
-    found: tuple[int, bytes] | None = db.execute(
+    found: tuple[object, object] | None = db.execute(
         f"SELECT notification_id, digest FROM {TRACKING} WHERE application_name = ?",  # noqa: S608 - names of our own, never of the wire
         (view.follower,),
     ).fetchone()
     if found is None:
         return 0
     position, digest = found
-    if digest != row_digest(TRACKING, view.follower, position):
+    if not isinstance(position, int) or digest != row_digest(TRACKING, view.follower, position):
         raise StoreError(
             f"{TRACKING}: the position of {view.follower} was changed from outside; run `audit`, then rebuild the view"
         )
@@ -178,4 +184,14 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=Tr
 
 
 def _parse(row: str) -> JsonObject:
-    return cast("JsonObject", json.loads(row))
+    try:
+        value: object = json.loads(row)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _changed() from error
+    if not isinstance(value, dict):
+        raise _changed()
+    return cast("JsonObject", value)
+
+
+def _changed() -> StoreError:
+    return StoreError("a row of a view was changed from outside", hint="run `a2a-ledger audit`")

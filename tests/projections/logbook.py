@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import draft
+from a2a_ledger.contract import default_profile
 from a2a_ledger.events import (
     CardFetched,
     ContractCaptured,
@@ -167,7 +168,7 @@ class Logbook:
             seed0=None,
             terms_hash=None,
             terms_form="a2a-terms/1-draft",
-            profile_hash=OAUTH,
+            profile_hash=default_profile().hash,
             interface=INTERFACE,
             extensions=[],
             credential=["oauth"],
@@ -196,7 +197,7 @@ class Logbook:
             message_id=message_id if method.startswith("Send") else None,
             task_id=None if method.startswith("Send") else "T1",
             trace="0af7651916cd43dd8448eb211c80319c",
-            credential=[{"k": "0123456789abcdef", "mac": "b41f" + "00" * 30, "scheme": "oauth"}],
+            credential=[{"k": self.store.keys.redaction_key(PEER)[0], "mac": "b41f" + "00" * 30, "scheme": "oauth"}],
         )
         return self.add(event, f"task:{task}")
 
@@ -266,7 +267,7 @@ class Logbook:
             certainty=certainty,
             basis="live",
             rule_set="1",
-            profile_hash=OAUTH,
+            profile_hash=default_profile().hash,
             peer=PEER,
             subject=subject,
             trigger=trigger.ref,
