@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
+from a2a_ledger.keys import generate, load_pem
+from a2a_ledger.ledger import ContractLedger
 from tests.cli.conftest import objects, opened
+from tests.evidence.recorded import dispute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +32,12 @@ def test_replay_is_the_same_and_says_so(run: Run, ledger: Path) -> None:
     assert (told["verdict"], told["first_difference"], told["events"]) == ("same", None, 11)
 
 
-def test_a_bundle_out_of_the_ledger_is_judged_by_what_the_reader_trusts(run: Run, ledger: Path, home: Path) -> None:
-    made = run("--ledger", ledger, "export", "T1", "-o", "case.zip")
+def test_a_bundle_out_of_the_ledger_is_judged_by_what_the_reader_trusts(run: Run, home: Path) -> None:
+    ledger = home / "disputed"
+    with ContractLedger.open(ledger, origin="acme/audit", follow=False) as opening:
+        dispute(opening)
+        opening.catch_up()
+    made = run("--ledger", ledger, "export", "T-t1", "-o", "case.zip")
     assert made.exit_code == 0
     assert made.stdout.startswith("case.zip ")
     blind = run("verify", "case.zip")
@@ -54,7 +62,8 @@ def test_a_bundle_out_of_the_ledger_is_judged_by_what_the_reader_trusts(run: Run
 def test_verify_reads_only_its_arguments(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_LEDGER", str(home / "there-is-no-such-ledger"))
     (home / "note.txt").write_text("no bundle")
-    assert run("verify", "note.txt").exit_code == 1
+    no_bundle = run("verify", "note.txt")
+    assert (no_bundle.exit_code, no_bundle.stdout.splitlines()[0]) == (1, "invalid. not a bundle")
     assert run("verify", "nowhere.zip").exit_code == 2
     (home / "bad.txt").write_text("nonsense\n")
     assert run("verify", "note.txt", "--policy", "bad.txt").exit_code == 2
@@ -94,13 +103,66 @@ def test_a_head_kept_elsewhere_is_held_against_the_log(run: Run, ledger: Path, h
     assert note.exit_code == 0
     (home / "head.txt").write_text(note.stdout)
     assert run("--ledger", ledger, "audit", "--earlier", "head.txt").exit_code == 0
-    other = note.stdout.replace(note.stdout.splitlines()[2], "A" * 43 + "=", 1)
-    (home / "other.txt").write_text(other)
-    result = run("--ledger", ledger, "audit", "--earlier", "other.txt")
-    assert (result.exit_code, "are not those that other.txt was signed over" in result.stdout) == (1, True)
+    signer = load_pem(ledger / "keys" / "log.pem", note.stdout.splitlines()[0])
+    (home / "fork.txt").write_text(sign_checkpoint(Checkpoint(signer.name, 10, bytes(32)), signer))
+    result = run("--ledger", ledger, "--format", "json", "audit", "--earlier", "fork.txt")
+    (told,) = objects(result)
+    assert (result.exit_code, [(f["kind"], f["detail"]) for f in told["faults"]]) == (
+        1,
+        [("earlier", "the first 10 events are not those that fork.txt was signed over")],
+    )
+    (home / "longer.txt").write_text(sign_checkpoint(Checkpoint(signer.name, 99, bytes(32)), signer))
+    assert "the last 74 of them are not here" in run("--ledger", ledger, "audit", "--earlier", "longer.txt").stdout
     with opened(home / "elsewhere"):
         pass
     assert run("--ledger", "elsewhere", "audit", "--earlier", "head.txt").exit_code == 2
+
+
+def test_a_head_that_nobody_known_signed_accuses_no_log(run: Run, ledger: Path, home: Path) -> None:
+    note = run("--ledger", ledger, "checkpoint", "export").stdout
+    (home / "broken.txt").write_text(note.replace(note.splitlines()[2], "A" * 43 + "=", 1))
+    stranger = generate(note.splitlines()[0], lambda size: b"s" * size)
+    (home / "strange.txt").write_text(sign_checkpoint(Checkpoint(stranger.name, 10, bytes(32)), stranger))
+    for name in ("broken.txt", "strange.txt"):
+        result = run("--ledger", ledger, "audit", "--earlier", name)
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert result.stderr.startswith(f"Error: {name}: this head proves nothing about the log: ")
+    result = run("--ledger", ledger, "audit", "--earlier", "strange.txt", "--trust", stranger.vkey)
+    assert (result.exit_code, "not those that strange.txt was signed over" in result.stdout) == (1, True)
+    (home / "no.txt").write_text("no head")
+    for words in (["--earlier", "no.txt"], ["--earlier", "strange.txt", "--trust", "no key"]):
+        assert run("--ledger", ledger, "audit", *words).exit_code == 2
+
+
+@pytest.mark.parametrize("value", ["1.5", "x'ff00'", "4611686018427387904", "'x'"])
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("ledger_events", "originator_id"),
+        ("ledger_events", "topic"),
+        ("ledger_events", "state"),
+        ("ledger_tracking", "notification_id"),
+        ("ledger_view_task_contracts_1", "row"),
+        ("ledger_view_task_contracts_1", "first"),
+    ],
+)
+def test_audit_reports_a_cell_of_any_type(run: Run, ledger: Path, table: str, column: str, value: str) -> None:
+    with closing(sqlite3.connect(ledger / "ledger.db")) as db, db:
+        place = "rowid = 8" if table == "ledger_events" else "1"
+        db.execute(f"UPDATE {table} SET {column} = {value} WHERE {place}")  # noqa: S608 - our own names
+    result = run("--ledger", ledger, "--format", "json", "audit")
+    (told,) = objects(result)
+    assert (result.exit_code, result.stderr, bool(told["faults"])) == (1, "", True)
+    assert "unexpected" not in run("--ledger", ledger, "tasks").stderr
+
+
+def test_an_event_that_was_put_far_away_keeps_no_reader_waiting(run: Run, ledger: Path) -> None:
+    with closing(sqlite3.connect(ledger / "ledger.db")) as db, db:
+        db.execute(
+            "UPDATE ledger_events SET rowid = 4611686018427387904 WHERE rowid = (SELECT max(rowid) FROM ledger_events)"
+        )
+    assert run("--ledger", ledger, "audit").exit_code == 1
+    assert run("--ledger", ledger, "tasks").exit_code == 0
 
 
 def test_a_head_is_signed_shown_and_exported(run: Run, ledger: Path) -> None:

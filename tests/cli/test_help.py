@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from typing import TYPE_CHECKING
 
 import click
@@ -11,8 +12,10 @@ import pytest
 
 from a2a_ledger.cli import cli
 from a2a_ledger.cli.verb import Verb, VerbGroup
+from a2a_ledger.ledger import ContractLedger
 from tests.cli.test_cards import CASE, ROTATED, SKILL
 from tests.cli.test_evidence import EXCHANGE
+from tests.evidence.recorded import dispute
 from tests.projections.logbook import CARD
 
 if TYPE_CHECKING:
@@ -69,20 +72,28 @@ def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
         (home / name).write_bytes(content)
     (home / "case.json").write_text(json.dumps(CASE))
     (home / "exchanges.jsonl").write_text(json.dumps(EXCHANGE) + "\n")
-    run("--ledger", ledger, "export", "T1", "-o", "case-17.zip")
-    vkey = run("--ledger", ledger, "keys", "vkeys", "--role", "log").stdout.strip()
+    with ContractLedger.open("disputed", origin="acme/audit", follow=False) as opening:
+        dispute(opening)  # the other ledger is made up by hand: a verifier would say so
+        opening.catch_up()
+    run("--ledger", "disputed", "export", "T-t1", "-o", "honest.zip")
+    vkey = run("--ledger", "disputed", "keys", "vkeys", "--role", "log").stdout.strip()
     (home / "policy.txt").write_text(f"log {vkey}\nquorum none\n")
     violation = json.loads(run("--ledger", ledger, "--format", "json", "violations").stdout.splitlines()[0])
-    known = {"acme/audit/1b9e04c7+5f2c91aa+AXk…": vkey, "ack 45": f"ack {violation['position']}"}
+    known = {"acme/audit-1b9e04c7+5f2c91aa+AXk…": vkey, "ack 45": f"ack {violation['position']}"}
     for number, example in enumerate(examples()):
         line = example
         for placeholder, value in known.items():
             line = line.replace(placeholder, value)
-        words = shlex.split(line.split(" > ")[0])
+        typed, _, target = line.partition(" > ")
+        words = shlex.split(typed)
         assert words.pop(0) == "a2a-ledger"
         if "init" in words:
             words = [f"{word}-{number}" if word == "audit" else word for word in words]
+        if "verify" in words:
+            shutil.copy("honest.zip", "case-17.zip")
         result = run(*words)
+        if target:
+            (home / target).write_bytes(result.stdout_bytes)  # as the shell would: its directory must be there
         # 1 is an answer too: findings that nobody has acknowledged. 2 and 3 would say that the example does not work.
         assert result.exit_code in ({0, 1} if "violations" in words else {0}), (example, result.stderr)
         assert result.stdout or result.stderr, example

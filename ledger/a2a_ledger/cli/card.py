@@ -6,8 +6,6 @@ change what they may do, so it is refused unless `--diagnostic` asks for it, and
 
 from __future__ import annotations
 
-import getpass
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,7 +14,8 @@ import click
 
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import clean, host, note, print_json, quoted, short_hash, styled
-from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.reading import read_input
+from a2a_ledger.cli.session import pass_session, user
 from a2a_ledger.cli.verb import Verb, VerbGroup
 from a2a_ledger.errors import UsageError
 
@@ -100,7 +99,7 @@ def accept(session: Session, *, peer: str, contract_hash: str, who: str | None) 
 
     with session.writing() as ledger:
         row = find_peer(ledger.store, peer)
-        event, position = accept_contract(ledger, row["peer"], contract_hash, who=who or getpass.getuser())
+        event, position = accept_contract(ledger, row["peer"], contract_hash, who=who or user())
     if session.as_json:
         print_json(
             {
@@ -130,8 +129,8 @@ def load(session: Session, source: str, *, diagnostic: bool) -> Card:
     """
     from a2a_ledger.card import agent_card_url, read_card  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    if source.startswith(_SCHEMES):
-        url = source if urlsplit(source).path.strip("/") else agent_card_url(source)
+    if source.lower().startswith(_SCHEMES):
+        url = source if _path_of(source).strip("/") else agent_card_url(source)
         if _tasks_in_flight(session, url, diagnostic=diagnostic):
             from a2a_ledger.cli.fetch import probe  # noqa: PLC0415 - needs the extra, and only this path does
 
@@ -139,12 +138,23 @@ def load(session: Session, source: str, *, diagnostic: bool) -> Card:
         from a2a_ledger.cli.fetch import get  # noqa: PLC0415 - the network belongs to this path
 
         return read_card(get(url))
+    return read_card(read_input(Path(source), "a card's file, `-` or an http(s) URL"))
+
+
+def _path_of(url: str) -> str:
+    """Return the path of a URL that was typed.
+
+    Raises:
+        UsageError: it is none.
+    """
     try:
-        return read_card(sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes())
-    except OSError as e:
-        raise UsageError(
-            f"{source}: cannot be read ({e.strerror}); expected a card's file, `-` or an http(s) URL"
-        ) from e
+        parts = urlsplit(url)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError as e:
+        raise UsageError(f"{url}: expected an http(s) URL, found none ({e})") from e
+    if not host:
+        raise UsageError(f"{url}: expected an http(s) URL with a host, found none")
+    return parts.path
 
 
 def _tasks_in_flight(session: Session, url: str, *, diagnostic: bool) -> bool:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from a2a_ledger.cli.errors import UNDECIDED
-from a2a_ledger.cli.output import note, print_json
+from a2a_ledger.cli.errors import UNDECIDED, USAGE
+from a2a_ledger.cli.output import counted, note, print_json
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb, VerbGroup
+from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
@@ -19,9 +20,18 @@ if TYPE_CHECKING:
 @click.group(
     "checkpoint",
     cls=VerbGroup,
-    example="a2a-ledger --ledger audit checkpoint sign\na2a-ledger --ledger audit checkpoint export > heads/today.txt",
+    example="a2a-ledger --ledger audit checkpoint sign\na2a-ledger --ledger audit checkpoint export > head.txt",
+    invoke_without_command=True,
 )
-def checkpoint() -> None:
+@click.option(
+    "--recover-mark",
+    is_flag=True,
+    help="Start a new high-water mark, after both copies were lost; asks first, and says what has to be compared.",
+)
+@click.option("--yes", "sure", is_flag=True, help="With --recover-mark: the heads were compared; do not ask.")
+@pass_session
+@click.pass_context
+def checkpoint(context: click.Context, session: Session, *, recover_mark: bool, sure: bool) -> None:
     """Show, sign or export the signed tree head.
 
     A head says how many events the log has and commits to every one of them. While only this machine
@@ -29,6 +39,18 @@ def checkpoint() -> None:
     them, commit them to a repository of somebody else, print them. A later `audit` or `verify` against
     an old head shows whether anything before it was changed.
     """
+    if sure and not recover_mark:
+        raise UsageError("--yes: expected it together with --recover-mark")
+    if context.invoked_subcommand is not None:
+        if recover_mark:
+            raise UsageError(f"--recover-mark: expected it alone, found `{context.invoked_subcommand}` behind it")
+        return
+    if not recover_mark:
+        note(context.get_help())
+        context.exit(USAGE)
+    from a2a_ledger.cli.recover import recover_mark as recover  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    recover(session, sure=sure)
 
 
 @checkpoint.command("show", cls=Verb, example="a2a-ledger --ledger audit checkpoint show")
@@ -49,11 +71,12 @@ def show(context: click.Context, session: Session) -> None:
         shown = {"size": head.size, "root": head.root.hex()} if head else None
         print_json({"origin": ledger.origin, "checkpoint": shown, "events": size, "anchored_size": anchored})
     elif head is None:
-        click.echo(f"{ledger.origin}: {size} events, no signed head yet.")
+        click.echo(f"{ledger.origin}: {counted(size, 'event')}, no signed head yet.")
     else:
-        click.echo(f"{ledger.origin}: head of {head.size} events, root {head.root.hex()}")
+        click.echo(f"{ledger.origin}: head of {counted(head.size, 'event')}, root {head.root.hex()}")
         held = f"anchored up to {anchored}" if anchored else "no head is anchored"
-        click.echo(f"{size - head.size} later events are not covered; {held}.")
+        later = size - head.size
+        click.echo(f"{counted(later, 'later event')} {'is' if later == 1 else 'are'} not covered; {held}.")
     context.exit(0 if head else UNDECIDED)
 
 
@@ -68,7 +91,7 @@ def sign(session: Session) -> None:
     if session.as_json:
         print_json({"origin": ledger.origin, "checkpoint": {"size": head.size, "root": head.root.hex()}})
     else:
-        click.echo(f"{ledger.origin}: signed a head of {head.size} events, root {head.root.hex()}")
+        click.echo(f"{ledger.origin}: signed a head of {counted(head.size, 'event')}, root {head.root.hex()}")
         note("Keep a copy elsewhere: a2a-ledger checkpoint export > somewhere-else.txt")
 
 
@@ -88,7 +111,7 @@ def export(context: click.Context, session: Session) -> None:
     if session.as_json:
         print_json({"origin": ledger.origin, "note": newest[1]})
     else:
-        click.echo(newest[1], nl=False)
+        click.echo(newest[1].encode(), nl=False)  # a signed note is UTF-8, whatever the terminal speaks
 
 
 VERBS = (checkpoint,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +10,7 @@ import click
 
 from a2a_ledger.cli.errors import DISPROVED
 from a2a_ledger.cli.output import clean, note, print_json, span
+from a2a_ledger.cli.reading import read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
@@ -121,15 +121,22 @@ def _from_file(file: Path) -> tuple[Inputs, list[str], Decision]:
     from a2a_ledger.freshness import decide as table  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.freshness import inputs_from_json  # noqa: PLC0415 - same
 
+    raw = read_input(file, "the JSON of a decision's inputs")
     try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        value = cast("Json", json.loads(raw))
-    except OSError as e:
-        raise UsageError(f"{file}: cannot be read ({e.strerror})") from e
+        value = cast("Json", json.loads(raw, object_pairs_hook=_once))
     except (ValueError, RecursionError) as e:
         raise UsageError(f"{file}: expected the JSON of a decision's inputs, found: {e}") from e
     inputs, assumed = inputs_from_json(value, now=datetime.now(UTC))
     return inputs, assumed, table(inputs)
+
+
+def _once(members: list[tuple[str, Json]]) -> JsonObject:
+    """Return an object; of two members of one name nobody could say which was meant."""
+    made = dict(members)
+    if len(made) != len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"the member {next(n for n in names if names.count(n) > 1)!a} twice in one object")
+    return made
 
 
 def _from_ledger(session: Session, peer: str, versions: tuple[str, ...]) -> tuple[Inputs, list[str], Decision, PeerRow]:

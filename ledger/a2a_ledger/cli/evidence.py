@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
-from a2a_ledger.cli.output import clean, note, print_json, print_table, progress, styled
+from a2a_ledger.cli.output import clean, counted, note, print_json, progress, styled
 from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
@@ -52,17 +53,41 @@ def replay(context: click.Context, session: Session, *, task_id: str) -> None:
 @click.command("export", cls=Verb, example="a2a-ledger --ledger audit export T1 -o case-17.zip")
 @click.argument("task_id", metavar="TASK")
 @click.option(
-    "-o", "--output", "out", type=click.Path(path_type=Path), required=True, help="The bundle to write, a zip."
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The bundle to write, a zip; `-`: standard output.",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option(
+    "--since",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A signed head that the reader holds: prove that the log only grew since. May be given more than once.",
 )
 @pass_session
-def export(session: Session, *, task_id: str, out: Path) -> None:
+def export(session: Session, *, task_id: str, out: Path, force: bool, since: tuple[Path, ...]) -> None:
     """Write one task's evidence as a bundle that others can verify."""
+    from a2a_ledger.cli.target import STDOUT, check_file, check_stdout  # noqa: PLC0415 - only this verb needs it
     from a2a_ledger.export import export_task  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
 
+    piped = str(out) == STDOUT
+    if piped:
+        check_stdout(as_json=session.as_json)
     with session.with_keys() as ledger:
-        done = export_task(ledger, find_task(ledger.store, task_id)["task"], out)
-    if session.as_json:
+        if not piped:
+            second_mark = [ledger.mark.apart.parent] if ledger.mark else []
+            check_file(out, force=force, kept_out=[session.path, *second_mark])
+        sizes = [_size_of(ledger.store, path) for path in since]
+        task = find_task(ledger.store, task_id)["task"]
+        done = export_task(ledger, task, None if piped else out, since=sizes)
+    if piped:
+        click.echo(done.data, nl=False)
+        note(clean(str(done)))
+    elif session.as_json:
         print_json(done.to_json())
     else:
         click.echo(clean(f"{out} {done}"))
@@ -73,7 +98,7 @@ def export(session: Session, *, task_id: str, out: Path) -> None:
     cls=Verb,
     example=(
         "a2a-ledger verify case-17.zip --policy policy.txt\n"
-        "a2a-ledger verify case-17.zip --trust acme/audit/1b9e04c7+5f2c91aa+AXk…"
+        "a2a-ledger verify case-17.zip --trust acme/audit-1b9e04c7+5f2c91aa+AXk…"
     ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
@@ -122,23 +147,31 @@ def verify(  # noqa: PLR0913 - one argument an option
     type=click.Path(path_type=Path),
     help="A signed head that was kept elsewhere: the log must extend it. May be given more than once.",
 )
+@click.option(
+    "--trust",
+    multiple=True,
+    metavar="VKEY",
+    help="A verifier key of this log, had from its owner, for heads that no key named in the log has signed.",
+)
 @pass_session
 @click.pass_context
-def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]) -> None:
+def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...], trust: tuple[str, ...]) -> None:
     """Recompute everything and name each fault. Exit 1 on any.
 
     Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models.
     """
     from a2a_ledger.audit import audit as work_out  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.earlier import against, signed_head  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections import peers, task_contracts  # noqa: PLC0415 - same
     from a2a_ledger_projections.base import differences  # noqa: PLC0415 - same
 
-    heads = [(path, _bytes(path)) for path in earlier]
+    kept = [(path, _bytes(path)) for path in earlier]
     with session.reading() as ledger:
+        heads = [(path, signed_head(ledger.store, path, raw, trust)) for path, raw in kept]
         views = [differences(ledger.store, view) for view in (task_contracts.VIEW, peers.VIEW)]
         with progress("audit") as step:
             report = work_out(ledger.store, mark=ledger.mark, views=views, progress=step)
-        faults = [*report.faults, *(fault for path, raw in heads for fault in _against(ledger.store, path, raw))]
+        faults = [*report.faults, *(fault for path, head in heads for fault in against(ledger.store, path, head))]
     if session.as_json:
         print_json({**report.to_json(), "faults": [fault.to_json() for fault in faults]})
     else:
@@ -147,6 +180,16 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
 
 
 VERBS = (replay, export, verify, audit)
+
+
+def _size_of(store: Store, file: Path) -> int:
+    """Return the size of a head that the log still extends, for the proof that it does."""
+    from a2a_ledger.cli.earlier import against, signed_head  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    head = signed_head(store, file, _bytes(file), ())
+    for fault in against(store, file, head):
+        raise UsageError(fault.detail)
+    return head.size
 
 
 def _policy(file: Path) -> Policy:
@@ -168,6 +211,9 @@ def _print_report(report: Report, *, trusting: bool) -> None:
             "self-consistent only. No key that you trust was given; keys inside a bundle prove nothing about who "
             "made it."
         )
+        click.echo(clean(report.about))
+    elif all(claim.status != "VALID" for claim in report.claims):
+        click.echo(f"{report.verdict}. {clean(report.about)}")  # nothing in it speaks for any side
     else:
         click.echo(f"{report.verdict}. {report.sides.upper()}: {clean(report.about)}")
     width = max(len(claim.title) for claim in report.claims)
@@ -179,38 +225,24 @@ def _print_report(report: Report, *, trusting: bool) -> None:
         click.echo(f"  does not establish: {clean(line)}")
 
 
-def _against(store: Store, path: Path, raw: bytes) -> list[Fault]:
-    """Hold the log against a head that somebody kept elsewhere."""
-    from a2a_ledger.audit import Fault  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - same
-
-    head = checkpoint_of(raw)
-    if head.origin != store.origin:
-        raise UsageError(f"{path}: expected a head of the log {store.origin}, found one of {head.origin}")
-    if head.size > store.size():
-        gone = head.size - store.size()
-        return [Fault("truncated", None, f"{path} covers {head.size} events; the last {gone} of them are not here")]
-    if store.root(head.size) != head.root:
-        return [Fault("checkpoint", None, f"the first {head.size} events are not those that {path} was signed over")]
-    return []
-
-
 def _print_audit(report: AuditReport, faults: list[Fault]) -> None:
     head = f"signed head over {report.checkpoint[0]}" if report.checkpoint else "no signed head"
     anchored = f"anchored up to {report.anchored_size}" if report.anchored_size else "nothing anchored"
-    found = {0: "no fault", 1: "1 fault"}.get(len(faults), f"{len(faults)} faults")
+    found = counted(len(faults), "fault") if faults else "no fault"
     click.echo(
-        f"{styled(found, fg='red' if faults else 'green', bold=True)}: {report.events} events, {report.leaves} leaves, "
+        f"{styled(found, fg='red' if faults else 'green', bold=True)}: {counted(report.events, 'event')}, "
+        f"{report.leaves} {'leaf' if report.leaves == 1 else 'leaves'}, "
         f"{head}, {anchored}."
     )
     if report.uncovered:
-        click.echo(f"{report.uncovered} events no head covers yet: their removal could not be seen.")
+        their = "its" if report.uncovered == 1 else "their"
+        click.echo(f"{counted(report.uncovered, 'event')} no head covers yet: {their} removal could not be seen.")
     for line in report.notes:
         click.echo(clean(line))
     rows = [
         [fault.kind, "-" if fault.position is None else f"#{fault.position}", clean(fault.detail)] for fault in faults
     ]
     if rows:
-        print_table(["KIND", "WHERE", "WHAT"], rows[:_FAULTS_SHOWN])
+        print_table(["KIND", "WHERE", "WHAT"], rows[:_FAULTS_SHOWN], fold=("WHAT",))
     if len(rows) > _FAULTS_SHOWN:
         note(f"and {len(rows) - _FAULTS_SHOWN} more; --format json lists all")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -11,14 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from a2a_ledger.cli.errors import DISPROVED
-from a2a_ledger.cli.output import clean, clock, note, print_json, print_table, short_id
-from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.output import clean, clock, counted, note, print_json, short_id
+from a2a_ledger.cli.session import pass_session, user
+from a2a_ledger.cli.table import print_table
+from a2a_ledger.cli.unfinished import VERIFIER
 from a2a_ledger.cli.verb import Verb, VerbGroup
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
-    from a2a_ledger.store import Store
+    from a2a_ledger.ledger import ContractLedger
     from a2a_ledger_projections.violations import Violation
 
 _FOLLOW_SECONDS = 0.5
@@ -76,12 +77,12 @@ def violations(  # noqa: PLR0913 - one argument an option
 
         position = store.size()
         listed = [violation for violation in found.violations(store) if wanted(violation)]
-        _say_lag(store)
+        _say_lag(ledger)
         _print(session, listed, group=group)
         if would_reject and not session.as_json:
             rejected = len({violation.trigger for violation in listed})
             total = found.count_messages(store, since=start_at)
-            click.echo(f"{rejected} of {total} messages would have been rejected under `enforce`.")
+            click.echo(f"{rejected} of {counted(total, 'message')} would have been rejected under `enforce`.")
         while follow:
             time.sleep(_FOLLOW_SECONDS)
             size = store.size()
@@ -114,7 +115,7 @@ def acknowledge(session: Session, *, position: int, why: str, who: str | None) -
         if is_acknowledged(ledger.store, record):
             note(f"#{position} is acknowledged already; nothing was recorded.")
             return
-        event = FindingAcknowledged(violation=record.ref, who=who or getpass.getuser(), why=why)
+        event = FindingAcknowledged(violation=record.ref, who=who or user(), why=why)
         (appended,) = ledger.append([ledger.draft(event, stream=record.stream)])
         if session.as_json:
             print_json({"acknowledged": position, "position": appended.n})
@@ -131,24 +132,32 @@ def parse_since(text: str, now: datetime) -> str:
     Raises:
         UsageError: it is neither.
     """
-    if age := re.fullmatch(r"(\d{1,6})([smhdw])", text):
-        then = now - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
-    else:
-        try:
+    try:
+        if age := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
+            then = now - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
+        else:
             then = datetime.fromisoformat(text)
-        except ValueError:
-            raise UsageError(
-                f"--since: expected an age such as 90m, 12h or 7d, or an RFC 3339 time, found {text!a}"
-            ) from None
-        if then.tzinfo is None:
-            then = then.replace(tzinfo=UTC)
-    return then.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        then = then.replace(tzinfo=UTC) if then.tzinfo is None else then.astimezone(UTC)
+    except ValueError:
+        raise UsageError(
+            f"--since: expected an age such as 90m, 12h or 7d, or an RFC 3339 time, found {text!a}"
+        ) from None
+    except OverflowError:
+        raise UsageError(f"--since: {text!a} lies outside of the years 1 to 9999") from None
+    return then.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def _say_lag(store: Store) -> None:
-    lag = store.size() - store.position("verifier")
-    if lag > 0:
-        note(f"The verifier has not looked at the last {lag} events yet; `a2a-ledger follow --once` catches up.")
+def _say_lag(ledger: ContractLedger) -> None:
+    lag = ledger.store.size() - ledger.store.position(VERIFIER)
+    if lag <= 0:
+        return
+    key = ledger.home.keys / "statement.pem" if ledger.home else None
+    way = (
+        "`a2a-ledger follow --once` catches up"
+        if key is not None and key.exists()
+        else f"`a2a-ledger follow --once` catches up where the key that signs findings is; {key} is missing"
+    )
+    note(f"The verifier has not looked at the last {counted(lag, 'event')} yet; {way}.")
 
 
 def _print(session: Session, listed: list[Violation], *, group: bool, head: bool = True) -> None:
@@ -158,12 +167,14 @@ def _print(session: Session, listed: list[Violation], *, group: bool, head: bool
         return
     if group:
         columns = ["COUNT", "OPEN", "RULE", "ABOUT", "CERTAINTY", "PEER", "FIRST", "LAST"]
+        dropped = ("LAST", "FIRST", "OPEN", "ABOUT", "CERTAINTY")
         rows = [[clean(str(value)) for value in line.values()] for line in _grouped(listed)]
     else:
         columns = ["#", "AT (UTC)", "RULE", "ABOUT", "CERTAINTY", "TASK", "SHOWN BY", "ACK"]
+        dropped = ("SHOWN BY", "AT (UTC)", "ACK", "ABOUT", "CERTAINTY")
         rows = [_cells(violation) for violation in listed]
     if rows:
-        print_table(columns if head else [""] * len(columns), rows)
+        print_table(columns, rows, drop=dropped, head=head)
     elif head:
         note("No finding matches.")
 

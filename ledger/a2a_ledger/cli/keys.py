@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from a2a_ledger.cli.output import note, print_json, print_table
+from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def list_keys(session: Session) -> None:
     """List every key that the log names: role, state, since when."""
     with session.reading() as ledger:
         found = list(_keys(ledger.store))
+        session.keys_can_be_listed()
         here = {path.stem for path in ledger.home.key_files()} if ledger.home else set[str]()
     for key in found:
         key["private_key_here"] = key["state"] == "current" and key["role"] in here
@@ -48,7 +50,7 @@ def list_keys(session: Session) -> None:
         ]
         for k in found
     ]
-    print_table(columns, rows, styles={"revoked": "red", "retired": "yellow"})
+    print_table(columns, rows, styles={"revoked": "red", "retired": "yellow"}, drop=("SINCE", "STATE"))
     if not here:
         note("No private key lies here: this copy can be read and verified, not written.")
 

@@ -1,4 +1,4 @@
-"""What the verbs print: JSON lines, plain or coloured tables, and wire text made safe for a terminal.
+"""What the verbs print: JSON lines, colour, and wire text made safe for a terminal.
 
 Text that came from the wire is never printed as it is: control characters would let a peer repaint
 the screen of the person who looks into its case.
@@ -7,6 +7,7 @@ the screen of the person who looks into its case.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import unicodedata
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator
 
 _HASH_SHOWN = len("sha256:") + 8
 _ID_SHOWN = 8
@@ -60,6 +61,11 @@ def host(url: str | None) -> str:
         return clean(url)
 
 
+def counted(number: int, name: str) -> str:
+    """Return a number and what it counts: `1 event`, `2 events`."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
 def clock(at: str | None, *, millis: bool = False) -> str:
     """Return the time of day of a record's time, UTC."""
     if not at or len(at) < len("2026-01-01T00:00:00") or at[10] != "T":
@@ -89,33 +95,10 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Mapping[str, str] | None = None
-) -> None:
-    """Print rows under a head: coloured on a terminal, plain and unwrapped when piped."""
-    if sys.stdout.isatty():
-        _rich_table(columns, rows, styles or {})
-        return
-    widths = [max(len(head), *(len(row[i]) for row in rows)) if rows else len(head) for i, head in enumerate(columns)]
-    for row in (columns, *rows):
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Mapping[str, str]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
-    from rich.table import Table  # noqa: PLC0415 - same
-    from rich.text import Text  # noqa: PLC0415 - same
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell, style=styles.get(cell.split(" ")[0], "")) for cell in row))
-    Console().print(table)
-
-
 def styled(text: str, **style: bool | str) -> str:
-    """Return text with colour for a terminal; click takes it away when piped."""
+    """Return text with colour for a terminal; click takes it away when piped, and NO_COLOR (no-color.org) always."""
+    if os.environ.get("NO_COLOR"):
+        return text
     return click.style(text, **style)  # type: ignore[arg-type]  # the keyword set is click's
 
 

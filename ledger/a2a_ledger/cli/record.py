@@ -31,11 +31,13 @@ def import_file(context: click.Context, session: Session, *, file: Path, again: 
     exit code is then 3.
     """
     from a2a_ledger.capture.jsonl import import_jsonl  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.unfinished import unfinished  # noqa: PLC0415 - only the verbs that follow need it
 
     with session.writing(follow=False) as ledger:
         with progress(f"import {file.name}") as step:
             report = import_jsonl(ledger, file, again=again, progress=step)
         ledger.catch_up()
+        undone = unfinished(ledger)
     if session.as_json:
         print_json(report.to_json())
     else:
@@ -44,6 +46,8 @@ def import_file(context: click.Context, session: Session, *, file: Path, again: 
             note(clean(f"line {fault.line}: {fault.problem}"))
         if len(report.faults) > _FAULTS_SHOWN:
             note(f"and {len(report.faults) - _FAULTS_SHOWN} more")
+    for line in undone:
+        note(line)
     context.exit(UNDECIDED if report.faults else 0)
 
 

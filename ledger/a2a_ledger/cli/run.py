@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from a2a_ledger.cli.errors import UNDECIDED
 from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb
@@ -41,8 +42,13 @@ def init(session: Session, *, origin: str | None) -> None:
     if session.as_json:
         print_json({"ledger": str(path), "origin": name, "keys": keys})
         return
-    click.echo(f"{path}: database, keys (0600), high-water mark. Log key {keys['log'].rsplit('+', 1)[0]}.")
+    click.echo(f"{path}: database, keys (0600), high-water mark. Log key {_name_and_id(keys['log'])}.")
     note("Nothing outside this machine holds a head: see `a2a-ledger checkpoint --help`.")
+
+
+def _name_and_id(vkey: str) -> str:
+    """Return the parts of a verifier key that people compare; its last part, base64, may hold a `+` itself."""
+    return "+".join(vkey.split("+", 2)[:2])
 
 
 @click.command("demo", cls=Verb, example="a2a-ledger demo\na2a-ledger demo --keep /tmp/demo")
@@ -80,24 +86,36 @@ def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], qu
 @click.command("follow", cls=Verb, example="a2a-ledger --ledger audit follow --once")
 @click.option("--once", is_flag=True, help="Catch up with the log and stop.")
 @pass_session
-def follow(session: Session, *, once: bool) -> None:
+@click.pass_context
+def follow(context: click.Context, session: Session, *, once: bool) -> None:
     """Run the projections and the verifier on a ledger.
 
-    For a ledger that others write to: it keeps up until it is interrupted, or catches up once.
+    For a ledger that others write to: it keeps up until it is interrupted, or catches up once. Exit 3 if a key is
+    not here that this needs: keys/statement.pem to sign findings, keys/log.pem to sign heads.
     """
+    from a2a_ledger.cli.unfinished import VERIFIER, unfinished  # noqa: PLC0415 - only the verbs that follow need it
+
     with session.writing(follow=False) as ledger:
-        done = ledger.catch_up()
-        if session.as_json:
-            print_json({"events": done, "size": ledger.store.size()})
-        else:
-            click.echo(f"Caught up to #{ledger.store.size() - 1}.")
-        while not once:
-            time.sleep(_FOLLOW_SECONDS)
+        told: list[str] = []
+        while True:
             done = ledger.catch_up()
-            if done and not session.as_json:
-                click.echo(f"Caught up to #{ledger.store.size() - 1}.")
-            elif done:
-                print_json({"events": done, "size": ledger.store.size()})
+            size, verified = ledger.store.size(), ledger.store.position(VERIFIER)
+            undone = unfinished(ledger)
+            if session.as_json:
+                print_json({"events": done, "size": size, "verified": verified})
+            elif ledger.statement_signer is not None or verified >= size:
+                click.echo(f"Caught up to #{verified - 1}.")
+            else:
+                click.echo(f"Read models caught up to #{size - 1}; the verifier stands before #{verified}.")
+            for line in undone if not told else ():
+                note(line)
+            told = undone
+            if undone and (once or ledger.statement_signer is None):
+                context.exit(UNDECIDED)
+            if once:
+                return
+            while ledger.store.size() == size:
+                time.sleep(_FOLLOW_SECONDS)
 
 
 VERBS = (init, demo, bench, follow)

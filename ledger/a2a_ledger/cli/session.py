@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from a2a_ledger.errors import ReadOnlyError, UsageError
+from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,6 +43,8 @@ class Session:
             raise UsageError(
                 "this version keeps a ledger in a directory: expected --ledger DIR, found a PostgreSQL URL"
             )
+        if any("\ud800" <= character <= "\udfff" for character in self.place):
+            raise UsageError(f"expected the ledger's directory in UTF-8, found {self.place!a}")
         return Path(self.place)
 
     @contextmanager
@@ -57,6 +62,7 @@ class Session:
         from a2a_ledger.ledger import ContractLedger  # noqa: PLC0415 - a heavy import belongs to the verb
 
         self._must_exist()
+        self.keys_can_be_listed()
         with ContractLedger.open(self.path, create=False, follow=False) as ledger:
             yield ledger
 
@@ -70,6 +76,7 @@ class Session:
         from a2a_ledger.ledger import ContractLedger  # noqa: PLC0415 - a heavy import belongs to the verb
 
         self._must_exist()
+        self.keys_can_be_listed()
         with ContractLedger.open(self.path, create=False, follow=follow) as ledger:
             if ledger.read_only:
                 raise ReadOnlyError(
@@ -79,11 +86,65 @@ class Session:
             yield ledger
 
     def _must_exist(self) -> None:
-        if not (self.path / "ledger.db").exists():
-            raise UsageError(
-                f"{self.path}: expected a ledger, found no ledger.db",
-                hint=f"Make one with: a2a-ledger --ledger {self.path} init",
+        """See that a ledger lies here, before anything is opened.
+
+        Raises:
+            MissingKeysError: only the rest of one does.
+            UsageError: none does, or it cannot be looked at.
+        """
+        database = self.path / "ledger.db"
+        try:
+            there = database.stat()
+            empty = there.st_size == 0
+        except (FileNotFoundError, NotADirectoryError):
+            there, empty = None, True
+        except OSError as e:
+            raise UsageError(f"{database}: cannot be read ({e.strerror}); give this user access to it") from e
+        if there is not None and not stat.S_ISREG(there.st_mode):
+            raise UsageError(f"{database}: expected a database file, found something else; name the ledger's directory")
+        if not empty:
+            return
+        found = "no ledger.db" if there is None else "an empty ledger.db"
+        rest = [name for name in ("keys.db", "high-water") if (self.path / name).exists()]
+        if rest:
+            raise MissingKeysError(
+                f"{self.path}: expected a ledger, found {found} beside {' and '.join(rest)}",
+                hint="Restore ledger.db from a backup; these files belong to the log that was in it.",
             )
+        way = "" if there is None else f"rm {database} && "
+        raise UsageError(
+            f"{self.path}: expected a ledger, found {found}",
+            hint=f"Make one with: {way}a2a-ledger --ledger {self.path} init",
+        )
+
+    def keys_can_be_listed(self) -> None:
+        """Tell keys that this user may not see from keys that are not here.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        keys = self.path / "keys"
+        try:
+            with os.scandir(keys):
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            return  # a copy without keys
+        except OSError as e:
+            raise StoreError(
+                f"{keys}: cannot be read ({e.strerror}), so it is not known which keys lie here; give this user access"
+            ) from e
+
+
+def user() -> str:
+    """Return the name of the user who runs this.
+
+    Raises:
+        UsageError: the system knows none.
+    """
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        raise UsageError("the system has no name for this user; say who it is: --who NAME") from None
 
 
 pass_session = click.pass_obj

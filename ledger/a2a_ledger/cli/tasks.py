@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from a2a_ledger.cli.output import clean, clock, host, note, print_json, print_table, short_hash, short_id, span, styled
+from a2a_ledger.cli.output import clean, clock, counted, host, note, print_json, short_hash, short_id, span, styled
 from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -31,16 +32,15 @@ _STATE_STYLES = {
 _TASK_MEMBERS = (
     "task",
     "peer",
-    "peer_url",
     "peer_task",
     "context",
     "state",
     "contract",
-    "form",
     "sent_at",
     "last_at",
     "findings",
 )
+_TASK_DROPPED = ("CONTRACT", "SENT (UTC)", "FINDINGS", "PEER", "STATE")
 _PEER_MEMBERS = (
     "peer",
     "url",
@@ -91,11 +91,11 @@ def tasks(session: Session, *, state: str | None, peer: str | None, findings: bo
             return
         columns = ["LOCAL", "PEER", "PEER'S ID", "STATE", "CONTRACT", "SENT (UTC)", "FINDINGS"]
         shown = _id_length([row["task"] for row in page])
-        print_table(columns, [_task_cells(row, shown) for row in page], styles=_STATE_STYLES)
+        print_table(columns, [_task_cells(row, shown) for row in page], styles=_STATE_STYLES, drop=_TASK_DROPPED)
         if not page:
             note("No task matches." if state or peer or findings or skip else "No task is recorded yet.")
         elif len(page) == limit:
-            note(f"The newest {limit} that match; --skip {skip + limit} shows the next ones.")
+            note(f"The newest {counted(limit, 'task')} of those that match; --skip {skip + limit} shows the next ones.")
 
 
 @click.command("show", cls=Verb, example="a2a-ledger --ledger audit show T1")
@@ -113,7 +113,9 @@ def show(session: Session, *, task_id: str, follow: bool) -> None:
     from a2a_ledger_projections.timeline import tell  # noqa: PLC0415 - same
 
     with session.reading() as ledger:
-        story = tell(ledger.store, find_task(ledger.store, task_id), ledger.clock())
+        row = find_task(ledger.store, task_id)
+        _name_peers([row], ledger.store)
+        story = tell(ledger.store, row, ledger.clock())
         if session.as_json:
             print_json(story.to_json())
         else:
@@ -122,7 +124,7 @@ def show(session: Session, *, task_id: str, follow: bool) -> None:
         while follow:
             last = story.lines[-1].record.n if story.lines else -1
             time.sleep(_FOLLOW_SECONDS)
-            story = tell(ledger.store, find_task(ledger.store, story.row["task"]), ledger.clock())
+            story = tell(ledger.store, find_task(ledger.store, row["task"]), ledger.clock())
             if session.as_json:
                 for line in story.lines:
                     if line.record.n > last:
@@ -157,7 +159,8 @@ def peers(session: Session) -> None:
         "CANCELS AFTER",
         "DOWNGRADES",
     ]
-    print_table(columns, [_peer_cells(row) for row in rows], styles={"lied": "red", "ignored": "yellow"})
+    cells = [_peer_cells(row) for row in rows]
+    print_table(columns, cells, styles={"lied": "red", "ignored": "yellow"}, drop=columns[:1:-1])
     if not rows:
         note("No peer is recorded yet.")
 
@@ -192,7 +195,7 @@ def _name_peers(page: list[TaskRow], store: Store) -> None:
 def _say_lag(lag: int, store: Store) -> None:
     """Say that the stored views are behind, where somebody could do something about it."""
     if lag and lag != store.size():
-        note(f"The stored view is {lag} events behind; this answer includes them (read in memory).")
+        note(f"The stored view is {counted(lag, 'event')} behind; this answer includes them (read in memory).")
 
 
 def _id_length(ids: list[str]) -> int:

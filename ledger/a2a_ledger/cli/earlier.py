@@ -1,0 +1,79 @@
+"""A signed head that somebody kept elsewhere, held against the log.
+
+Only a head that a key of the log signed can accuse it: anybody can write a file with a wrong root.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_ledger.audit import Fault
+from a2a_ledger.checkpoint import Checkpoint, checkpoint_of, open_checkpoint
+from a2a_ledger.errors import FormatError, LedgerError, PolicyError, SignatureError, UsageError
+from a2a_ledger.keys import parse_vkey
+from a2a_ledger.proven import read_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.keys import Verifier
+    from a2a_ledger.store import Store
+
+_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
+
+
+def signed_head(store: Store, path: Path, raw: bytes, trust: Sequence[str]) -> Checkpoint:
+    """Return the head in a file, after its signature was checked.
+
+    The keys are those that the log's own events name for its size, and those that the reader trusts.
+
+    Raises:
+        UsageError: this is no signed head, or one of another log.
+        PolicyError: no known key signed it, or its signature is broken: it says nothing about this log.
+    """
+    try:
+        head = checkpoint_of(raw)
+        trusted = [parse_vkey(vkey) for vkey in trust]
+    except FormatError as problem:
+        raise UsageError(f"{path}: expected a signed head of {store.origin}: {problem}") from problem
+    if head.origin != store.origin:
+        raise UsageError(f"{path}: expected a head of the log {store.origin}, found one of {head.origin}")
+    try:
+        return open_checkpoint(raw, [*_named(store, head.size), *trusted]).checkpoint
+    except SignatureError as problem:
+        raise PolicyError(
+            f"{path}: this head proves nothing about the log: {problem}",
+            hint="If the log was signed by another key then: get that key from its owner, and give it as --trust VKEY.",
+        ) from problem
+
+
+def against(store: Store, path: Path, head: Checkpoint) -> list[Fault]:
+    """Hold the log against a head whose signature was checked."""
+    size = store.size()
+    if head.size > size:
+        gone = head.size - size
+        last = "the last one of them is" if gone == 1 else f"the last {gone} of them are"
+        return [Fault("truncated", None, f"{path} covers {head.size} events; {last} not here")]
+    try:
+        root = store.root(head.size)
+    except LedgerError as problem:
+        return [Fault("earlier", None, f"{path} cannot be compared with the events: {problem}")]
+    if root != head.root:
+        return [Fault("earlier", None, f"the first {head.size} events are not those that {path} was signed over")]
+    return []
+
+
+def _named(store: Store, size: int) -> list[Verifier]:
+    """Return the keys that the log names for heads of a size, as far as its key events can be read."""
+    return read_keys(_key_events(store), store.origin).speaking("log", size)
+
+
+def _key_events(store: Store) -> Iterator[Record]:
+    places = {n for kind in _KEY_EVENTS for n, _ in store.tagged_places(f"type:{kind}")}
+    for n in sorted(places):
+        try:
+            yield store.record(n)
+        except LedgerError:
+            continue  # the audit names the event itself
