@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.archive import MAX_FILE, MAX_TOTAL, read_archive, write_archive
-from a2a_ledger.codec import Hole, Kept
-from a2a_ledger.errors import BundleError
+from a2a_ledger.codec import Hole, Kept, parse_canonical
+from a2a_ledger.errors import BundleError, FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from a2a_ledger.codec import Part
+    from a2a_ledger.events import Json
 
 PROFILE = "a2a-evidence/1"
 
@@ -113,6 +114,19 @@ class Bundle:
             return self.read(name).decode("utf-8")
         except UnicodeDecodeError as problem:
             raise BundleError(f"{name}: expected UTF-8 text, byte {problem.start} is none") from problem
+
+    def json(self, name: str) -> Json:
+        """Return the value in a file of canonical JSON.
+
+        Raises:
+            BundleError: The file is missing, or its bytes are not the one spelling of a value.
+        """
+        try:
+            return parse_canonical(self.read(name))
+        except BundleError:
+            raise
+        except FormatError as problem:
+            raise BundleError(f"{name}: {problem}") from problem
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes.

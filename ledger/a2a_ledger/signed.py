@@ -19,7 +19,7 @@ from a2a_ledger.bundle import (
     record_file,
     statement_file,
 )
-from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.codec import canonical
 from a2a_ledger.divergence import RULE_SET, RULES
 from a2a_ledger.divergence.finding import CARD
 from a2a_ledger.errors import FormatError, LedgerError, SignatureError
@@ -56,10 +56,7 @@ def read_claims(bundle: Bundle) -> JsonObject:
     Raises:
         FormatError: Missing, or no object in canonical form.
     """
-    try:
-        claims = parse_canonical(bundle.read(CLAIMS))
-    except FormatError as problem:
-        raise FormatError(f"{CLAIMS}: {problem}") from None
+    claims = bundle.json(CLAIMS)
     if not isinstance(claims, dict):
         raise FormatError(f"{CLAIMS}: expected an object")
     return claims

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from a2a_ledger.bundle import BAG_INFO, CLAIMS, CUSTODY, EXPECTED, KEYS, PROFILE
-from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.codec import canonical
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.keys import parse_vkey
 from a2a_ledger.report import LETTERS
@@ -150,7 +150,7 @@ def expected_of(records: Mapping[int, Record]) -> bytes:
 
 
 def _check_custody(bundle: Bundle, origin: str, at: str) -> list[str]:
-    custody = parse_canonical(bundle.read(CUSTODY))
+    custody = bundle.json(CUSTODY)
     if not isinstance(custody, dict) or custody.keys() != _CUSTODY:
         raise FormatError(f"{CUSTODY}: expected exactly the members {sorted(_CUSTODY)}")
     exported = custody["exported_at"]
