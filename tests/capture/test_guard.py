@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
@@ -77,7 +78,7 @@ async def test_the_request_is_durable_before_its_bytes_leave(
     seen: list[list[str]] = []
 
     def at_arrival() -> None:
-        with sqlite3.connect(database) as other:
+        with closing(sqlite3.connect(database)) as other:
             rows = other.execute("SELECT topic FROM ledger_events WHERE originator_id LIKE 'task:%'").fetchall()
         seen.append([row[0] for row in rows])
 

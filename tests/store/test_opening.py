@@ -127,7 +127,7 @@ def test_an_empty_database_beside_what_a_log_left_is_a_loss(tmp_path: Path, besi
 def test_refuses_another_programs_database(tmp_path: Path, name: str) -> None:
     new_store(tmp_path).close()
     (tmp_path / name).unlink()
-    with sqlite3.connect(tmp_path / name) as other:
+    with closing(sqlite3.connect(tmp_path / name)) as other, other:
         other.execute("CREATE TABLE theirs (x)")
     other.close()
     with pytest.raises(StoreError, match="found another database"):
@@ -136,7 +136,7 @@ def test_refuses_another_programs_database(tmp_path: Path, name: str) -> None:
 
 def test_refuses_a_newer_format(tmp_path: Path) -> None:
     new_store(tmp_path).close()
-    with sqlite3.connect(tmp_path / "ledger.db") as newer:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as newer, newer:
         newer.execute("PRAGMA user_version = 2")
     newer.close()
     with pytest.raises(StoreError, match="format 2"):

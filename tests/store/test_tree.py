@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from a2a_ledger.store.tiles import TileReader, write_tiles
 from tests.store.facts import ORIGIN, message, new_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -43,9 +45,14 @@ def test_roots_and_proofs_agree_with_the_plain_tree(tmp_path: Path) -> None:
     store.close()
 
 
-def test_tiles_grow_level_by_level() -> None:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    create_tables(connection)
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        create_tables(made)
+        yield made
+
+
+def test_tiles_grow_level_by_level(connection: sqlite3.Connection) -> None:
     leaf = b"\x11" * 32
     full = [leaf] * 256
     for tile in range(257):
@@ -76,11 +83,9 @@ def test_a_damaged_tile_is_said_not_proved_from(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_inclusion_proof_at_a_million_leaves_reads_few_rows() -> None:
+def test_an_inclusion_proof_at_a_million_leaves_reads_few_rows(connection: sqlite3.Connection) -> None:
     """The tree of a million equal tiles is built from four distinct hashes: only the reading is measured."""
     size = 999_999
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    create_tables(connection)
     full = [bytes([n]) * 32 for n in range(256)]
     node = merkle.root_of(full)
     upper = merkle.root_of([node] * 256)

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -140,7 +141,7 @@ def test_a_row_that_cannot_be_read_stops_nothing_else(place: Path, caplog: pytes
         many_tasks(LedgerStory(ledger=ledger), 5)
         size = ledger.store.size()
         bad = next(r.n for r in ledger.store.read(0, size) if r.data.get("state") == "STATE_2")
-    with sqlite3.connect(place / "ledger.db") as connection:
+    with closing(sqlite3.connect(place / "ledger.db")) as connection, connection:
         connection.execute("UPDATE ledger_events SET state = x'00' WHERE rowid = ?", (bad + 1,))
     connection.close()
     with ContractLedger.open(place, follow=False) as ledger:

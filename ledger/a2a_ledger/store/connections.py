@@ -168,15 +168,23 @@ class Connections:
             raise StoreError(f"expected {self.name} to be open, found it closed")
         with translated(self.name):
             connection = self._connect(self._uri())
-            if not self.read_only:
-                if not self.in_memory:
-                    connection.execute(f"PRAGMA journal_mode={self._journal}")
-                # We set it ourselves: the library leaves it to how SQLite was built. EXTRA also syncs the
-                # directory after a rollback journal is deleted; a write-ahead log has no such step.
-                connection.execute(f"PRAGMA synchronous={'FULL' if self._journal == 'WAL' else 'EXTRA'}")
-            elif not self.in_memory:
-                connection = self._readable(connection)
-            return connection
+            try:
+                return self._set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
+
+    def _set_up(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Return the connection as this ledger uses it; a reader may need another one."""
+        if self.read_only and not self.in_memory:
+            return self._readable(connection)
+        if not self.read_only:
+            if not self.in_memory:
+                connection.execute(f"PRAGMA journal_mode={self._journal}")
+            # We set it ourselves: the library leaves it to how SQLite was built. EXTRA also syncs the
+            # directory after a rollback journal is deleted; a write-ahead log has no such step.
+            connection.execute(f"PRAGMA synchronous={'FULL' if self._journal == 'WAL' else 'EXTRA'}")
+        return connection
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self._open()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from a2a_ledger.cli.output import note, print_json, print_table, progress
+from a2a_ledger.cli.quiet import quiet
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,8 +90,11 @@ def _measure(group: str, *, quick: bool) -> list[Row]:
         if (missing.name or "").startswith("a2a_ledger."):
             raise  # a defect of ours, not an extra that is missing
         return [_not_measured(group, missing)]
-    logging.getLogger("a2a_ledger").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory(prefix="a2a-ledger-bench-") as scratch, progress(group) as told:
+    with (
+        quiet(a2a_ledger=logging.ERROR),
+        tempfile.TemporaryDirectory(prefix="a2a-ledger-bench-") as scratch,
+        progress(group) as told,
+    ):
         return work(Place(Path(scratch), QUICK if quick else Scale(), told))
 
 

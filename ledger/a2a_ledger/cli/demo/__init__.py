@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from a2a_ledger.cli.output import print_json
+from a2a_ledger.cli.quiet import quiet
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def run(keep: Path | None, *, as_json: bool) -> int:
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise UsageError(f"{keep}: expected a directory that is new or empty, to leave the demo's ledger in")
     say: Callable[[str], None] = (lambda _: None) if as_json else click.echo
-    logging.getLogger("a2a_ledger").setLevel(logging.ERROR)
-    logging.getLogger("a2a").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="a2a-ledger-demo-") as scratch:
+    with (
+        quiet(a2a_ledger=logging.ERROR, a2a=logging.CRITICAL),
+        tempfile.TemporaryDirectory(prefix="a2a-ledger-demo-") as scratch,
+    ):
         place = keep if keep is not None else Path(scratch) / "kept"
         if keep is None:  # what is thrown away leaves no high-water mark in the user's state directory either
             os.environ["XDG_STATE_HOME"] = str(Path(scratch) / "state")
