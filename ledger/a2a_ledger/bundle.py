@@ -61,13 +61,12 @@ _KIB, _MIB = 1 << 10, 1 << 20
 _ROLES = tuple(
     (re.compile(name), most)
     for name, most in (
-        (r"bagit\.txt|bag-info\.txt", 64 * _KIB),
+        (r"bagit\.txt|bag-info\.txt|data/log/checkpoint", 64 * _KIB),
         (r"README\.txt", _MIB),
         (r"(tag)?manifest-sha256\.txt", 8 * _MIB),
         (r"tagmanifest-sha256\.txt\.sig", 64),
         (r"data/claims\.json", _MIB),
         (r"data/export\.dsse\.json", 4 * _MIB),
-        (r"data/log/checkpoint", 64 * _KIB),
         (r"data/log/(events\.jsonl|index\.tsv)", 8 * _MIB),
         (r"data/log/proofs/[0-9]+\.tlog-proof", 128 * _KIB),
         (r"data/log/consistency/[0-9]+-[0-9]+", 16 * _KIB),
@@ -78,9 +77,8 @@ _ROLES = tuple(
         (r"data/blobs/[^/]+/[0-9]+\.hole", 128),
         (r"data/statements/[0-9]+\.dsse\.json", _MIB),
         (r"data/keys/untrusted/[^/]+\.vkey", _KIB),
-        (r"data/replay/(engine\.json|profile\.toml)", 64 * _KIB),
         (r"data/replay/expected\.jsonl", 8 * _MIB),
-        (r"data/(custody\.json|policy\.example\.txt)", 64 * _KIB),
+        (r"data/(custody\.json|policy\.example\.txt|replay/(engine\.json|profile\.toml))", 64 * _KIB),
     )
 )
 """Every name that a file of a bundle can have, and how large such a file may be."""
@@ -121,10 +119,9 @@ class Bundle:
         Raises:
             BundleError: The file is missing, or its bytes are not the one spelling of a value.
         """
+        raw = self.read(name)
         try:
-            return parse_canonical(self.read(name))
-        except BundleError:
-            raise
+            return parse_canonical(raw)
         except FormatError as problem:
             raise BundleError(f"{name}: {problem}") from problem
 
