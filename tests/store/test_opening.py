@@ -49,7 +49,8 @@ def test_an_unfinished_making_can_be_made_again_under_another_name(tmp_path: Pat
     store = open_store(tmp_path, origin=ORIGIN, create=True)
     store.append([message("ledger")])
     store.close()
-    assert open_store(tmp_path).origin == ORIGIN
+    with closing(open_store(tmp_path)) as again:
+        assert again.origin == ORIGIN
 
 
 def test_refuses_what_is_not_there(tmp_path: Path) -> None:

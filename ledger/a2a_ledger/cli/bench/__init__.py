@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from a2a_ledger.cli.output import note, print_json, print_table, progress
+from a2a_ledger.cli.output import note, print_json, progress
 from a2a_ledger.cli.quiet import quiet
+from a2a_ledger.cli.table import print_table
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def _print(rows: Sequence[Row]) -> None:
             for row in rows
         ],
         styles={"ok": "green", "MISSED": "red"},
+        drop=("FLOOR", "TARGET"),
+        fold=("REMARK",),
     )
 
 
