@@ -26,6 +26,10 @@ class Case(NamedTuple):
     log_key: str
     bundle: bytes
 
+    def __repr__(self) -> str:
+        """Say which case it is; the bundle would fill pages."""
+        return f"Case({self.place})"
+
 
 def reopened(place: Path, *, read_only: bool = True) -> ContractLedger:
     """Open a copied ledger with the second copy of its mark beside it."""

@@ -118,6 +118,7 @@ class _Frozen:
     card: Card
     contract: Contract
     fetch: Ref
+    fetched_at: str
     served: bytes = field(repr=False)
 
 
@@ -156,12 +157,13 @@ def _fetch(ledger: ContractLedger) -> _Frozen:
     served = card_bytes()
     ask = card_ask_of(CARD_URL, [])
     event, blobs = card_event(ask, status=200, headers=[*_JSON, ("ETag", '"a"')], body=served, at=ledger)
-    (placed,) = ledger.append([ledger.draft(event, stream=f"peer:{PEER}", blobs=dict(blobs))])
+    fetched = ledger.draft(event, stream=f"peer:{PEER}", blobs=dict(blobs))
+    (placed,) = ledger.append([fetched])
     card = read_card(served)
     contract = contract_of(card)
     if contract is None:
         raise AssertionError(card.problem)  # the card above is a card
-    return _Frozen(card, contract, placed.ref, served)
+    return _Frozen(card, contract, placed.ref, fetched.at, served)
 
 
 def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str) -> tuple[list[Draft], Leg]:
@@ -171,7 +173,12 @@ def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str
     inputs, _ = inputs_from_json(
         {
             "now": now,
-            "card": {"fetched_at": now, "etag": '"a"', "version": "1.0", "contract": frozen.contract.hash},
+            "card": {
+                "fetched_at": frozen.fetched_at,
+                "etag": '"a"',
+                "version": "1.0",
+                "contract": frozen.contract.hash,
+            },
             "validator": {"present": True},
             "client_versions": ["1.0"],
         }
