@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from a2a_ledger.archive import write_archive
 from a2a_ledger.bundle import (
@@ -17,6 +18,7 @@ from a2a_ledger.bundle import (
     read_bundle,
 )
 from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.errors import FormatError
 from a2a_ledger.keys import Signer, load_pem
 from a2a_ledger.verify import verify
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from a2a_ledger.events import Json
     from a2a_ledger.report import Report
 
 Files = dict[str, bytes]
@@ -44,9 +45,10 @@ def repacked(files: Files, signer: Signer | None = None) -> bytes:
     if signer is None:
         made.pop(SIGNATURE, None)
         made.pop(EXPORT_STATEMENT, None)
-        if CLAIMS in made:
-            claims = cast("dict[str, Json]", parse_canonical(made[CLAIMS]))
-            made[CLAIMS] = canonical({**claims, "signed": False})
+        with suppress(FormatError):  # claims that are no canonical JSON any more stay as they are
+            claims = parse_canonical(made.get(CLAIMS, b""))
+            if isinstance(claims, dict):
+                made[CLAIMS] = canonical({**claims, "signed": False})
     payload = [content for name, content in made.items() if name.startswith("data/")]
     info = [line for line in made[BAG_INFO].splitlines() if not line.startswith(b"Payload-Oxum")]
     oxum = b"Payload-Oxum: %d.%d" % (sum(map(len, payload)), len(payload))
