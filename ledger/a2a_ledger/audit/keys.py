@@ -103,13 +103,13 @@ class AuditKeys:
             about = self.find(name if name.startswith("peer:") else f"task:{name}")
             return None if about is None else findings_key(about)
         if kind == "task":
-            query = "SELECT key FROM stream_keys WHERE id >= ?1 AND id < ?1 || 'g'"
+            query = "SELECT key FROM stream_keys WHERE id >= :name AND id < :name || 'g'"
         else:
-            query = "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = ?1"
+            query = "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = :name"
         if self._connection is None:
             return None
         try:
-            row = self._connection.execute(query, (name if kind == "task" else stream,)).fetchone()
+            row = self._connection.execute(query, {"name": name if kind == "task" else stream}).fetchone()
         except sqlite3.Error as problem:
             self._troubles[str(problem)] = None
             return None

@@ -176,11 +176,11 @@ class KeyStore:
             commitment: to the stream's key, as version 0 of the stream states it.
         """
         if stream.startswith(_TASK):
-            query, wanted = "SELECT 1 FROM stream_keys WHERE id >= ?1 AND id < ?1 || 'g'", stream.removeprefix(_TASK)
-            values: tuple[str, ...] = (wanted,)
+            query = "SELECT 1 FROM stream_keys WHERE id >= :task AND id < :task || 'g'"
+            values = {"task": stream.removeprefix(_TASK)}
         else:
-            query = "SELECT 1 FROM streams JOIN stream_keys USING (id) WHERE stream = ? AND id = ?"
-            values = (stream, commitment)
+            query = "SELECT 1 FROM streams JOIN stream_keys USING (id) WHERE stream = :stream AND id = :commitment"
+            values = {"stream": stream, "commitment": commitment}
         with self.connections.reading() as connection:
             return connection.execute(query, values).fetchone() is not None
 
