@@ -11,6 +11,8 @@ from collections import OrderedDict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from a2a_ledger.ledger import current_task
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
@@ -55,7 +57,13 @@ class Claims:
             self._tasks.popitem(last=False)
 
 
-def is_of_peer(reader: LogReader, task: str, peer: str) -> bool:
-    """Say whether a local task is one of this peer: its first event says so, or it has none yet."""
+def task_of_context(reader: LogReader, peer: str) -> str | None:
+    """Return the task that the application named for this context, if it is one of this peer.
+
+    Its first event says so, or it has none yet.
+    """
+    task = current_task.get()
+    if task is None:
+        return None
     first = reader.read_stream(f"task:{task}", limit=1)
-    return not first or first[0].data.get("peer") in {peer, None}
+    return task if not first or first[0].data.get("peer") in {peer, None} else None

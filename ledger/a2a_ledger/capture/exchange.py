@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.capture.claims import is_of_peer
+from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.failures import Failure
 from a2a_ledger.capture.recorder import (
     Peer,
@@ -24,7 +24,6 @@ from a2a_ledger.capture.recorder import (
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import PAST_SUBMITTED
 from a2a_ledger.events import TaskAdopted, TaskBound
-from a2a_ledger.ledger import current_task
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[
     if call is not None:
         return f"task:{call.task}", []
     url = desk.views.of(peer).url
-    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=_chosen_task(desk, peer))
+    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=task_of_context(desk.ledger.store, peer))
     if found.task is not None:
         return f"task:{found.task}", []
     if found.opens != "adopted" or leg.task_id is None:
@@ -245,12 +244,6 @@ async def _adopted(desk: Desk, peer: str, url: str, leg: Leg, task_id: str) -> t
     stream = f"task:{task}"
     event = TaskAdopted(peer=peer, peer_url=url, task_id=task_id, context_id=leg.context_id)
     return stream, [desk.ledger.draft(event, stream=stream)]
-
-
-def _chosen_task(desk: Desk, peer: str) -> str | None:
-    """Return the task that the application named for this context, if it is one of this peer."""
-    task = current_task.get()
-    return task if task is not None and is_of_peer(desk.ledger.store, task, peer) else None
 
 
 def _capture(desk: Desk, call: Call, bound: BoundCard | None, leg: Leg, schemes: Sequence[str]) -> Draft:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from a2a_ledger.capture.bound import BoundCard, Call, forget_sent, open_call
-from a2a_ledger.capture.claims import is_of_peer
+from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.refusal import CHANGED
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.codec import timestamp
 from a2a_ledger.errors import SpentClientError
-from a2a_ledger.ledger import current_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,8 +131,8 @@ class Sends:
 
     def _key(self, peer: str, message_id: str, peer_task: str | None) -> Key:
         """Return what this send's task is known by before the log knows it."""
-        chosen = current_task.get()
-        if chosen is not None and is_of_peer(self._desk.ledger.store, chosen, peer):
+        chosen = task_of_context(self._desk.ledger.store, peer)
+        if chosen is not None:
             return ("task", peer, chosen)
         if peer_task:
             return ("peer-task", peer, peer_task)

@@ -17,14 +17,13 @@ import httpx
 
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.bound import forget_sent, last_sent, take_call
-from a2a_ledger.capture.claims import is_of_peer
+from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.exchange import Exchange, open_exchange
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.route import OURS, Route
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.errors import LedgerError
-from a2a_ledger.ledger import current_task
 from a2a_ledger.spellings import METHODS
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 
@@ -106,7 +105,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
         route = Route(ask, self._inner.handle_async_request, headers, extensions, self, self.client, led_to)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
-        task = self._task_of_context(ask.peer) or self._running_task(ask.peer)
+        task = task_of_context(self._desk.ledger.store, ask.peer) or self._running_task(ask.peer)
         answer = await self._builds.card(route, task=task, forced=asked_fresh or ask.conditional)
         return httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)
 
@@ -116,11 +115,6 @@ class GuardTransport(httpx.AsyncBaseTransport):
         if task is None or task_state(self._desk.ledger.store, f"task:{task}") in {*TERMINAL, "intended"}:
             return None
         return task
-
-    def _task_of_context(self, peer: str) -> str | None:
-        """Return the task that the application named for this context, if it is one of this peer."""
-        task = current_task.get()
-        return task if task is not None and is_of_peer(self._desk.ledger.store, task, peer) else None
 
     async def _begin_unpinned(self, leg: Leg) -> None:
         """Decide a send that no interceptor has opened: guarded and recorded, but without a pin."""
