@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.guard import Guard, guard
+    from a2a_ledger.contract.seed import AgentCard, Task, TaskState, capture_contract, verify_peer_message
     from a2a_ledger.errors import (
         CaptureError,
         ContractChangedError,
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
         StoreError,
     )
     from a2a_ledger.ledger import ContractLedger
-    from a2a_ledger.seed import AgentCard, Task, TaskState, capture_contract, verify_peer_message
 
 _HOME = {
-    "AgentCard": "seed",
+    "AgentCard": "contract.seed",
     "CaptureError": "errors",
     "ContractChangedError": "errors",
     "ContractDivergenceError": "errors",
@@ -39,11 +39,11 @@ _HOME = {
     "SendRefusedError": "errors",
     "SpentClientError": "errors",
     "StoreError": "errors",
-    "Task": "seed",
-    "TaskState": "seed",
-    "capture_contract": "seed",
+    "Task": "contract.seed",
+    "TaskState": "contract.seed",
+    "capture_contract": "contract.seed",
     "guard": "capture.guard",
-    "verify_peer_message": "seed",
+    "verify_peer_message": "contract.seed",
 }
 
 __all__ = [

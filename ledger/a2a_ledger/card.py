@@ -10,9 +10,17 @@ import contextlib
 from dataclasses import dataclass, field
 
 from a2a_ledger.address import agent_card_url, origin_of, peer_id, peer_url
-from a2a_ledger.card_json import MAX_DEPTH, CardObject, CardValue, UnrepresentableError, canonical, parse, sha256_name
-from a2a_ledger.dialect import dialect_of, is_card
-from a2a_ledger.normal_form import Contract, normalise
+from a2a_ledger.contract.card_json import (
+    MAX_DEPTH,
+    CardObject,
+    CardValue,
+    UnrepresentableError,
+    canonical,
+    parse,
+    sha256_name,
+)
+from a2a_ledger.contract.dialect import dialect_of, is_card
+from a2a_ledger.contract.normal_form import Contract, normalise
 
 __all__ = [
     "MAX_CARD",

@@ -146,6 +146,7 @@ class CardFetched(Event):
     credential: list[Credential] | None = None  # marks of what the request carried that may select a card
     variant: str | None = None  # with a query: first 16 hex digits of SHA-256 of the redacted url
     asked_version: str | None = None  # A2A-Version sent
+    within: Ref | None = None  # the message whose body held the card, where it came as the answer of a method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +186,37 @@ class CardManifest(Event):
     form: str
     floor_until: str
     status: str  # valid expired bad-signature unknown-key
+    issued_at: str | None = None
+    key_id: str | None = None  # of the key whose signature verified
+    who: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardKeyAdded(Event):
+    """A key is trusted for the signatures of one peer's cards from here on."""
+
+    TYPE: ClassVar[str] = "card_key.added.v1"
+
+    peer: str
+    peer_url: str
+    kid: str
+    thumbprint: str  # RFC 7638, SHA-256, base64url
+    jwk: JsonObject  # RFC 7517, public members only
+    who: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardKeyRetired(Event):
+    """A key is no longer trusted for the signatures of one peer's cards."""
+
+    TYPE: ClassVar[str] = "card_key.retired.v1"
+
+    peer: str
+    peer_url: str
+    kid: str
+    thumbprint: str
+    who: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +269,7 @@ class FreshnessDecided(Event):
     card: Ref | None = None  # the fetch that the client was built from
     refetch: Ref | None = None  # the one re-fetch
     change: str | None = None  # class of the change that the re-fetch brought
+    manifest: Ref | None = None  # the manifest that was looked at, valid or not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,6 +455,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
         CardFetched,
         CardFetchFailed,
         CardManifest,
+        CardKeyAdded,
+        CardKeyRetired,
         ContractAccepted,
         CardServed,
         FreshnessDecided,

@@ -22,11 +22,11 @@ from a2a_ledger.divergence import RULE_SET
 from a2a_ledger.errors import StoreError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
-from a2a_ledger.report import LETTERS
 from a2a_ledger.selection import story_of
-from a2a_ledger.signed import EXPORT, SAID_TWICE
-from a2a_ledger.stated import NOT_CLAIMED, expected_of, key_files
 from a2a_ledger.statement import Subject, sign_envelope, statement
+from a2a_ledger.verify.report import LETTERS
+from a2a_ledger.verify.signed import EXPORT, SAID_TWICE
+from a2a_ledger.verify.stated import NOT_CLAIMED, expected_of, key_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

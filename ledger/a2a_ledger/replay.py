@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from a2a_ledger.divergence import RULE_SET
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.export import VERIFIER
-from a2a_ledger.proven import read_keys
-from a2a_ledger.rerun import VIOLATION, Difference, Rerun
 from a2a_ledger.selection import story_of
-from a2a_ledger.signed import open_finding
+from a2a_ledger.verify.proven import read_keys
+from a2a_ledger.verify.rerun import VIOLATION, Difference, Rerun
+from a2a_ledger.verify.signed import open_finding
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from a2a_ledger.divergence import RecordLog
 from a2a_ledger.divergence.reading import members, ref
 from a2a_ledger.errors import UsageError
-from a2a_ledger.reread import same_time
-from a2a_ledger.shown import references
-from a2a_ledger.stated import peer_of
+from a2a_ledger.verify.reread import same_time
+from a2a_ledger.verify.shown import references
+from a2a_ledger.verify.stated import peer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from a2a_ledger.canonical import canonical, parse_canonical
+from a2a_ledger.codec.canonical import canonical, parse_canonical
 from a2a_ledger.errors import FormatError, SignatureError, UsageError
 from a2a_ledger.keys import Signer, Verifier, decode_base64
 

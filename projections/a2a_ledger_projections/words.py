@@ -10,8 +10,8 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.canonical import parse_canonical
 from a2a_ledger.card import read_card
+from a2a_ledger.codec.canonical import parse_canonical
 from a2a_ledger.contract import contract_of
 from a2a_ledger.divergence.reading import leg_of
 from a2a_ledger.errors import FormatError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from a2a_ledger.card import read_card
-from a2a_ledger.card_json import UnrepresentableError, canonical
 from a2a_ledger.contract import FORM, major_minor, require_contract, summary
+from a2a_ledger.contract.card_json import UnrepresentableError, canonical
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 import a2a_ledger
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import seed0
-from a2a_ledger.seed import AgentCard, Task, TaskState, capture_contract, verify_peer_message
+from a2a_ledger.contract.seed import AgentCard, Task, TaskState, capture_contract, verify_peer_message
 
 CARD: dict[str, object] = {
     "name": "Café",

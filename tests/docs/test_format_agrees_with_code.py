@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_ledger import codec, merkle, tags, verify
+from a2a_ledger import codec, merkle, verify
 from a2a_ledger.card import Card
+from a2a_ledger.codec import tags
 from a2a_ledger.divergence.finding import RULE_SET, RULES
 from a2a_ledger.events import TaskAdopted
 from a2a_ledger.freshness import RULES as FRESHNESS_RULES
-from a2a_ledger.report import LETTERS
 from a2a_ledger.statement import BASE_URI, VIOLATION, violation_predicate
 from a2a_ledger.store import schema
+from a2a_ledger.verify.report import LETTERS
 
 ROOT = Path(__file__).parents[2]
 FORMAT = (ROOT / "docs" / "format.md").read_text("utf-8")

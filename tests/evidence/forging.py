@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from a2a_ledger.report import Report
+    from a2a_ledger.verify.report import Report
 
 Files = dict[str, bytes]
 

@@ -24,8 +24,8 @@ from a2a_ledger.bundle import (
 )
 from a2a_ledger.codec import canonical, parse_canonical
 from a2a_ledger.keys import parse_vkey
-from a2a_ledger.signed import EXPORT
 from a2a_ledger.statement import Subject, sign_envelope, statement
+from a2a_ledger.verify.signed import EXPORT
 from tests.evidence.forging import repacked
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a_ledger.bundle import IndexRow
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.keys import Signer
-    from a2a_ledger.report import Report
+    from a2a_ledger.verify.report import Report
     from tests.evidence.conftest import Case
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from a2a_ledger.codec import Content, Withheld, canonical, leaf, parse_canonical
+from a2a_ledger.contract.profile import default_profile
 from a2a_ledger.divergence import RULE_SET, RULES
 from a2a_ledger.events import (
     ContractCaptured,
@@ -19,7 +20,6 @@ from a2a_ledger.events import (
     ViolationDetected,
 )
 from a2a_ledger.export import export_task
-from a2a_ledger.profile import default_profile
 from a2a_ledger.statement import VIOLATION, leaf_subject, sign_envelope, statement, violation_predicate
 from tests.divergence.story import PEER, card, task
 from tests.evidence.forging import export_key, files_of, judged, statuses
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Event, Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
-    from a2a_ledger.report import Report
+    from a2a_ledger.verify.report import Report
 
     Tell = Callable[[ContractLedger, LedgerStory], None]
 

@@ -10,7 +10,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_ledger.canonical import MAX_SAFE, canonical, parse_canonical, timestamp
+from a2a_ledger.codec.canonical import MAX_SAFE, canonical, parse_canonical, timestamp
 from a2a_ledger.errors import FormatError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint, parse_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.note import parse_note
-from a2a_ledger.proven import Keys, read_keys
 from a2a_ledger.store.schema import CHECKPOINTS
+from a2a_ledger.verify.proven import Keys, read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from a2a_ledger.address import agent_card_url, normal_url, origin_of, peer_id, peer_url
-from a2a_ledger.spellings import SENDS, rest_bases
+from a2a_ledger.wire.spellings import SENDS, rest_bases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

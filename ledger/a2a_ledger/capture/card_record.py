@@ -27,8 +27,8 @@ from a2a_ledger.card import read_card
 from a2a_ledger.codec import canonical
 from a2a_ledger.contract import FORM, contract_of, seed0, signature_of
 from a2a_ledger.events import CardFetched, CardFetchFailed, Interface
-from a2a_ledger.jsontext import lift
 from a2a_ledger.wire import header
+from a2a_ledger.wire.jsontext import lift
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.divergence import Finding
     from a2a_ledger.events import Event, Interface, Ref
-    from a2a_ledger.sse import SseEvent
     from a2a_ledger.store import Appended
+    from a2a_ledger.wire.sse import SseEvent
 
 
 _MAX_NAME = 256

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from a2a_ledger.errors import FormatError
-from a2a_ledger.jsontext import lift, read_json
+from a2a_ledger.wire.jsontext import lift, read_json
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject

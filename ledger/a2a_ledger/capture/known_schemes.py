@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from a2a_ledger.capture.attribution import peer_of_card
 from a2a_ledger.capture.credentials import ApiKeyPlace, api_key_places
 from a2a_ledger.card import read_card
-from a2a_ledger.card_json import UnrepresentableError
-from a2a_ledger.dialect import member
-from a2a_ledger.schemes import read_schemes
+from a2a_ledger.contract.card_json import UnrepresentableError
+from a2a_ledger.contract.dialect import member
+from a2a_ledger.contract.schemes import read_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from a2a_ledger.capture.redact import (
     starred,
     wanted_of,
 )
-from a2a_ledger.jsontext import is_scalar_text
+from a2a_ledger.wire.jsontext import is_scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,8 +24,8 @@ from a2a_ledger.capture.route import OURS, Route
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.errors import LedgerError
-from a2a_ledger.spellings import METHODS
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
+from a2a_ledger.wire.spellings import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.freshness import Decision
-    from a2a_ledger.freshness_inputs import Inputs
+    from a2a_ledger.freshness.inputs import Inputs
     from a2a_ledger_projections.peers import PeerRow
 
 _CLIENT_VERSIONS = ("1.0", "0.3")

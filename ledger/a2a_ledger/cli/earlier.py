@@ -11,7 +11,7 @@ from a2a_ledger.audit import Fault
 from a2a_ledger.checkpoint import Checkpoint, checkpoint_of, open_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError, PolicyError, SignatureError, UsageError
 from a2a_ledger.keys import parse_vkey
-from a2a_ledger.proven import read_keys
+from a2a_ledger.verify.proven import read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

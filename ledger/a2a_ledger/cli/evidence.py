@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport, Fault
     from a2a_ledger.checkpoint import Policy
     from a2a_ledger.cli.session import Session
-    from a2a_ledger.report import Report
     from a2a_ledger.store import Store
+    from a2a_ledger.verify.report import Report
 
 _EXIT = {"verified": 0, "invalid": DISPROVED}
 _FAULTS_SHOWN = 20

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.contract.requirements import in_force, satisfies
 from a2a_ledger.divergence.reading import members, text
-from a2a_ledger.requirements import in_force, satisfies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from a2a_ledger.demand import Demand
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
 from a2a_ledger.divergence.reading import leg_of, members, number, text, texts
 from a2a_ledger.wire import INTERRUPTED
+from a2a_ledger.wire.demand import Demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

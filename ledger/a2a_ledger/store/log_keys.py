@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.errors import StoreError
 from a2a_ledger.keys import ROLES, load_pem
-from a2a_ledger.proven import read_keys
+from a2a_ledger.verify.proven import read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from a2a_ledger.keys import Signer, Verifier
-    from a2a_ledger.proven import Keys
     from a2a_ledger.store.store import Store
+    from a2a_ledger.verify.proven import Keys
 
 _KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
 _NOW = 1 << 62  # as a size: behind every retirement and revocation that is recorded

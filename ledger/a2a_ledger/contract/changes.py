@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from a2a_ledger.card_json import CardObject, CardValue, comparable
-from a2a_ledger.dialect import camel, member
-from a2a_ledger.profile import item_name, pointer_step
+from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
+from a2a_ledger.contract.dialect import camel, member
+from a2a_ledger.contract.profile import item_name, pointer_step
 
 _KEYED: dict[tuple[str, ...], str] = {("skills",): "id", ("capabilities", "extensions"): "uri"}
 _ORDERED = frozenset({"supportedInterfaces", "additionalInterfaces"})

@@ -14,8 +14,8 @@ from a2a_ledger.bundle import BAG_INFO, CLAIMS, CUSTODY, EXPECTED, KEYS, PROFILE
 from a2a_ledger.codec import canonical
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.keys import parse_vkey
-from a2a_ledger.report import LETTERS
-from a2a_ledger.signed import ends_of
+from a2a_ledger.verify.report import LETTERS
+from a2a_ledger.verify.signed import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Record
     from a2a_ledger.events import JsonObject
-    from a2a_ledger.shown import Shown
+    from a2a_ledger.verify.shown import Shown
 
 NOT_CLAIMED: Final = (
     "that the peer sent these messages: the peer signed none of them",

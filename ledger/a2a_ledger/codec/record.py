@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict, cast
 
-from a2a_ledger.canonical import MAX_SAFE, parse_canonical, parse_trusted
-from a2a_ledger.commitments import SECRET, Hole, Kept, Part, commitment
+from a2a_ledger.codec.canonical import MAX_SAFE, parse_canonical, parse_trusted
+from a2a_ledger.codec.commitments import SECRET, Hole, Kept, Part, commitment
+from a2a_ledger.codec.fields import event_of
 from a2a_ledger.errors import FormatError
-from a2a_ledger.fields import event_of
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Event, Json, JsonObject, Ref

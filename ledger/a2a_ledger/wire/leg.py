@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from a2a_ledger.demand import Demand
     from a2a_ledger.events import Json
+    from a2a_ledger.wire.demand import Demand
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.card_json import (
+from a2a_ledger.contract.card_json import (
     CardObject,
     CardValue,
     UnrepresentableError,
@@ -21,10 +21,10 @@ from a2a_ledger.card_json import (
     printable,
     sha256_name,
 )
-from a2a_ledger.dialect import member
+from a2a_ledger.contract.dialect import member
+from a2a_ledger.contract.normal_form import extension_term
+from a2a_ledger.contract.requirements import as_set
 from a2a_ledger.errors import UsageError
-from a2a_ledger.normal_form import extension_term
-from a2a_ledger.requirements import as_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
 from a2a_ledger.codec import Hole, canonical, tags_of
+from a2a_ledger.codec.fields import data_of
+from a2a_ledger.contract.profile import parse_profile
 from a2a_ledger.divergence import RULE_SET, Cases, RecordLog, payload_of, violation_of, violation_tag
 from a2a_ledger.errors import FormatError, LedgerError
-from a2a_ledger.fields import data_of
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.freshness import decide, inputs_from_json
-from a2a_ledger.profile import parse_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from a2a_ledger.bundle import Bundle
     from a2a_ledger.codec import Record
+    from a2a_ledger.contract.profile import Profile
     from a2a_ledger.divergence import CaseLog, Finding
     from a2a_ledger.events import JsonObject
-    from a2a_ledger.profile import Profile
 
 DECIDED: Final = "freshness.decided.v1"
 VIOLATION: Final = "violation.detected.v1"

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from a2a_ledger.card_json import CardObject, CardValue
+    from a2a_ledger.contract.card_json import CardObject, CardValue
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.card_json import comparable
-from a2a_ledger.dialect import member
+from a2a_ledger.contract.card_json import comparable
+from a2a_ledger.contract.dialect import member
+from a2a_ledger.contract.requirements import Direction, combine, compare_requirements, in_force
 from a2a_ledger.events import Interface
-from a2a_ledger.requirements import Direction, combine, compare_requirements, in_force
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_ledger.card import Card
-    from a2a_ledger.card_json import CardObject, CardValue
-    from a2a_ledger.change_class import Side
+    from a2a_ledger.contract.card_json import CardObject, CardValue
+    from a2a_ledger.contract.classes import Side
 
 
 class _Governing(NamedTuple):

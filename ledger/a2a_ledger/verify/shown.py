@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from a2a_ledger.bundle import Bundle, IndexRow
     from a2a_ledger.codec import Part, Record
     from a2a_ledger.events import Json
-    from a2a_ledger.proven import ShownLeaf
+    from a2a_ledger.verify.proven import ShownLeaf
 
 _REF = frozenset({"c", "stream", "ver"})
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 from a2a_ledger.address import same_url
-from a2a_ledger.card_json import CardObject, CardValue, UnrepresentableError, comparable, plain, printable
-from a2a_ledger.dialect import camel, member
-from a2a_ledger.normal_form import major_minor
-from a2a_ledger.requirements import read_requirements
+from a2a_ledger.contract.card_json import CardObject, CardValue, UnrepresentableError, comparable, plain, printable
+from a2a_ledger.contract.dialect import camel, member
+from a2a_ledger.contract.normal_form import major_minor
+from a2a_ledger.contract.requirements import read_requirements
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
-    from a2a_ledger.card_change import Change
-    from a2a_ledger.normal_form import Contract
-    from a2a_ledger.profile import Terms
+    from a2a_ledger.contract.changes import Change
+    from a2a_ledger.contract.normal_form import Contract
+    from a2a_ledger.contract.profile import Terms
 
 Kind: TypeAlias = Literal["contract", "unclassified", "capability", "prose"]
 

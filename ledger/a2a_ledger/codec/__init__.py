@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgpack
 
-from a2a_ledger.canonical import MAX_DEPTH, MAX_SAFE, canonical, parse_canonical, timestamp
-from a2a_ledger.commitments import (
+from a2a_ledger.codec.canonical import MAX_DEPTH, MAX_SAFE, canonical, parse_canonical, timestamp
+from a2a_ledger.codec.commitments import (
     SECRET,
     Hole,
     Kept,
@@ -35,10 +35,10 @@ from a2a_ledger.commitments import (
     stream_tag,
     task_id,
 )
+from a2a_ledger.codec.fields import data_of
+from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
+from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
-from a2a_ledger.fields import data_of
-from a2a_ledger.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
-from a2a_ledger.tags import finding_tag, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

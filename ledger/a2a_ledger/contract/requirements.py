@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from a2a_ledger.card_json import CardObject, CardValue, canonical
+from a2a_ledger.contract.card_json import CardObject, CardValue, canonical
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Interface

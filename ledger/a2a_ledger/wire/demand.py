@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from a2a_ledger.jsontext import lift
+from a2a_ledger.wire.jsontext import lift
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

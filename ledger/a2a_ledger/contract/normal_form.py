@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from a2a_ledger.address import normal_url
-from a2a_ledger.card_json import (
+from a2a_ledger.contract.card_json import (
     CardObject,
     CardValue,
     NumberToken,
@@ -21,10 +21,10 @@ from a2a_ledger.card_json import (
     json_text,
     sha256_name,
 )
-from a2a_ledger.dialect import member, states
+from a2a_ledger.contract.dialect import member, states
+from a2a_ledger.contract.requirements import as_set, read_requirements
+from a2a_ledger.contract.schemes import common, read_authentication, read_schemes
 from a2a_ledger.events import Interface
-from a2a_ledger.requirements import as_set, read_requirements
-from a2a_ledger.schemes import common, read_authentication, read_schemes
 
 FORM = "a2a-contract/1-draft"
 """Name of the normal form; a hash never travels or is compared without it."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import normal_url, same_url
-from a2a_ledger.card_summary import signature_of, summary
-from a2a_ledger.change_class import Difference
-from a2a_ledger.contract_diff import Diff, diff, hashes
+from a2a_ledger.contract.card_summary import signature_of, summary
+from a2a_ledger.contract.classes import Difference
+from a2a_ledger.contract.difference import Diff, diff, hashes
+from a2a_ledger.contract.normal_form import FORM, Contract, major_minor
+from a2a_ledger.contract.profile import TERMS_FORM, Alias, Profile, Terms, default_profile, parse_profile, terms_of
+from a2a_ledger.contract.requirements import combine, compare_requirements, in_force, satisfies
+from a2a_ledger.contract.seed import seed0
 from a2a_ledger.errors import CardError
-from a2a_ledger.normal_form import FORM, Contract, major_minor
-from a2a_ledger.profile import TERMS_FORM, Alias, Profile, Terms, default_profile, parse_profile, terms_of
-from a2a_ledger.requirements import combine, compare_requirements, in_force, satisfies
-from a2a_ledger.seed import seed0
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import normal_url
-from a2a_ledger.dialect import camel, member, states
-from a2a_ledger.requirements import as_set
+from a2a_ledger.contract.dialect import camel, member, states
+from a2a_ledger.contract.requirements import as_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_ledger.card_json import CardObject, CardValue
+    from a2a_ledger.contract.card_json import CardObject, CardValue
 
 WRAPPERS = {
     "apiKeySecurityScheme": "apiKey",

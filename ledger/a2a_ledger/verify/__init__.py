@@ -39,7 +39,7 @@ from a2a_ledger.bundle import SIGNATURE, Bundle, file_faults, foreign_files, ove
 from a2a_ledger.checkpoint import Policy
 from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
-from a2a_ledger.proven import (
+from a2a_ledger.verify.proven import (
     check_inclusion,
     judge_earlier,
     judge_head,
@@ -48,12 +48,12 @@ from a2a_ledger.proven import (
     read_keys,
     read_leaves,
 )
-from a2a_ledger.report import LETTERS, REQUIRED, Claim, Report, verdict_of
-from a2a_ledger.reread import reread
-from a2a_ledger.rerun import Rerun
-from a2a_ledger.shown import Shown
-from a2a_ledger.signed import ExportStatement, check_export_signature, check_statements, ends_of, read_claims
-from a2a_ledger.stated import check_claims, check_repeated
+from a2a_ledger.verify.report import LETTERS, REQUIRED, Claim, Report, verdict_of
+from a2a_ledger.verify.reread import reread
+from a2a_ledger.verify.rerun import Rerun
+from a2a_ledger.verify.shown import Shown
+from a2a_ledger.verify.signed import ExportStatement, check_export_signature, check_statements, ends_of, read_claims
+from a2a_ledger.verify.stated import check_claims, check_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.events import Json, JsonObject
-    from a2a_ledger.proven import Head, Keys, ShownLeaf
+    from a2a_ledger.verify.proven import Head, Keys, ShownLeaf
 
 _MOST_NAMED = 3  # faults that a detail names before it counts the rest
 

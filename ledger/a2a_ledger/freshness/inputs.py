@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.member_reader import MemberReader
+from a2a_ledger.freshness.member_reader import MemberReader
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject

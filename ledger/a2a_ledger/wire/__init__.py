@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from a2a_ledger.answer import read_answer, read_pin, rpc_id
-from a2a_ledger.demand import Demand, challenges
-from a2a_ledger.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
-from a2a_ledger.leg import Headers, Leg, WireError, header, version_of
-from a2a_ledger.spellings import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
-from a2a_ledger.sse import SseEvent, SseParser, data_of, split_stream
+from a2a_ledger.wire.answer import read_answer, read_pin, rpc_id
+from a2a_ledger.wire.demand import Demand, challenges
+from a2a_ledger.wire.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
+from a2a_ledger.wire.leg import Headers, Leg, WireError, header, version_of
+from a2a_ledger.wire.spellings import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
+from a2a_ledger.wire.sse import SseEvent, SseParser, data_of, split_stream
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject

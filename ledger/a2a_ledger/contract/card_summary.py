@@ -6,10 +6,10 @@ import base64
 import json
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.card_json import CardObject, CardValue, plain
-from a2a_ledger.contract_diff import hashes
-from a2a_ledger.dialect import member, states
-from a2a_ledger.normal_form import FORM
+from a2a_ledger.contract.card_json import CardObject, CardValue, plain
+from a2a_ledger.contract.dialect import member, states
+from a2a_ledger.contract.difference import hashes
+from a2a_ledger.contract.normal_form import FORM
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.demand import structured
-from a2a_ledger.jsontext import MAX_NAME, JsonText, Token, lift, member, objects
-from a2a_ledger.leg import Leg, WireError
-from a2a_ledger.spellings import ERROR_CODES, ERROR_REASONS, EXTENSION, INTERRUPTED, PIN_MEMBERS, STATES, WRAPPED
+from a2a_ledger.wire.demand import structured
+from a2a_ledger.wire.jsontext import MAX_NAME, JsonText, Token, lift, member, objects
+from a2a_ledger.wire.leg import Leg, WireError
+from a2a_ledger.wire.spellings import ERROR_CODES, ERROR_REASONS, EXTENSION, INTERRUPTED, PIN_MEMBERS, STATES, WRAPPED
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject

@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from a2a_ledger.authorization import authorization
-from a2a_ledger.card_change import changes_between
-from a2a_ledger.card_json import CardObject, CardValue, comparable
-from a2a_ledger.change_class import STRENGTH, Difference, Side, classify
-from a2a_ledger.profile import Profile, default_profile, terms_of
-from a2a_ledger.seed import seed0
+from a2a_ledger.contract.authorization import authorization
+from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
+from a2a_ledger.contract.changes import changes_between
+from a2a_ledger.contract.classes import STRENGTH, Difference, Side, classify
+from a2a_ledger.contract.profile import Profile, default_profile, terms_of
+from a2a_ledger.contract.seed import seed0
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
-    from a2a_ledger.requirements import Direction
+    from a2a_ledger.contract.requirements import Direction
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from a2a_ledger.canonical import canonical
+from a2a_ledger.codec.canonical import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

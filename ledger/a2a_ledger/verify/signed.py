@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
-    from a2a_ledger.proven import Keys, ShownLeaf
-    from a2a_ledger.shown import Shown
     from a2a_ledger.statement import Statement
+    from a2a_ledger.verify.proven import Keys, ShownLeaf
+    from a2a_ledger.verify.shown import Shown
 
 EXPORT: Final = BASE_URI + "export/v1"
 """Predicate type of `data/export.dsse.json`."""

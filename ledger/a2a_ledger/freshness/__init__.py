@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from a2a_ledger.freshness_inputs import (
+from a2a_ledger.freshness.inputs import (
     ADOPTED,
     INTENDED,
     CardEntry,
@@ -28,8 +28,8 @@ from a2a_ledger.freshness_inputs import (
     Validator,
     inputs_from_json,
 )
-from a2a_ledger.leg import version_of
-from a2a_ledger.spellings import STATES
+from a2a_ledger.wire.leg import version_of
+from a2a_ledger.wire.spellings import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,7 @@ from a2a_ledger.errors import FormatError, LedgerError, PolicyError, UsageError,
 from a2a_ledger.keys import parse_vkey, verify_handover
 from a2a_ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from a2a_ledger.note import parse_note
-from a2a_ledger.report import Claim
+from a2a_ledger.verify.report import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
