@@ -40,12 +40,13 @@ ORDER = (
             "verify",
             "bundle",
             "statement",
+            "manifest",
             "checkpoint",
             "freshness",
             "divergence",
         ),
     ),
-    ("Reading and sealing", ("contract", "card", "wire", "codec", "merkle", "keys")),
+    ("Reading and sealing", ("card", "contract", "signature", "wire", "codec", "merkle", "keys")),
     ("Facts and errors", ("events", "errors")),
 )
 

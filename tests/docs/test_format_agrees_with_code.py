@@ -83,7 +83,7 @@ def literals(node: ast.expr) -> set[str]:
 
 def test_reasons_of_the_freshness_tables() -> None:
     in_code: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / "ledger" / "a2a_ledger" / "freshness.py").read_text("utf-8"))):
+    for node in ast.walk(ast.parse((ROOT / "ledger" / "a2a_ledger" / "freshness" / "__init__.py").read_text("utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Decision":
             in_code |= literals(node.args[1])
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "reason":

@@ -1,4 +1,4 @@
-"""One direction of an exchange as it was read: the typed result of wire.py."""
+"""One direction of an exchange as it was read: the typed result of `wire`."""
 
 from __future__ import annotations
 
