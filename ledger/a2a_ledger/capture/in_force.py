@@ -35,7 +35,7 @@ class InForce(NamedTuple):
         return read_card(record.content("body") or b"")
 
 
-def contract_in_force(reader: LogReader, peer: str, place: tuple[str, str, str]) -> InForce | None:
+def contract_in_force(reader: LogReader, peer: str, place: tuple[str, str, str] | None) -> InForce | None:
     """Return what a card of this peer has to be compared with before a client is built from it.
 
     Whoever asks, and whatever was aborted in between, is no matter: a peer that changes its contract step by step
@@ -44,14 +44,14 @@ def contract_in_force(reader: LogReader, peer: str, place: tuple[str, str, str])
     Args:
         reader: the log.
         peer: peer id.
-        place: where the card lies, see `CardKey.place`.
+        place: where the card lies, see `CardKey.place`; None: whichever card of the peer was agreed to last.
     """
     fetches: dict[str, Record | None] = {}
     for record, agreed, ref in _agreed(reader, peer):
         if ref["c"] not in fetches:
             fetches[ref["c"]] = read_event(reader, ref)
         fetch = fetches[ref["c"]]
-        if fetch is not None and key_of(fetch.data).place == place:
+        if fetch is not None and place in {None, key_of(fetch.data).place}:
             return InForce(agreed, record, fetch)
     return None
 
