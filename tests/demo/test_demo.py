@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_ledger import ContractLedger
-from a2a_ledger.checkpoint import parse_policy
+from a2a_ledger.policy import parse_policy
 
 if TYPE_CHECKING:
     from pathlib import Path

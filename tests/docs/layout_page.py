@@ -22,7 +22,7 @@ group; what stands behind it is for that door.
 """
 GROUPS = {
     "card": ("card address",),
-    "checkpoint": ("checkpoint note",),
+    "checkpoint": ("checkpoint policy note",),
     "bundle": ("bundle archive",),
     "ledger": ("ledger making home settings heads followers",),
     "replay": ("replay audit export selection",),

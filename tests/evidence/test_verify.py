@@ -27,10 +27,11 @@ from a2a_ledger.bundle import (
     statement_file,
     stream_key_file,
 )
-from a2a_ledger.checkpoint import Checkpoint, parse_policy, sign_checkpoint
+from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
 from a2a_ledger.codec import stream_tag
 from a2a_ledger.errors import BundleError, FormatError
 from a2a_ledger.keys import generate
+from a2a_ledger.policy import parse_policy
 from a2a_ledger.statement import sign_envelope
 from a2a_ledger.verify import verify
 from tests.evidence.forging import Files, export_key, files_of, flipped, forged, judged, repacked, statuses

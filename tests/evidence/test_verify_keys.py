@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger.checkpoint import Checkpoint, parse_checkpoint, parse_policy, sign_checkpoint
+from a2a_ledger.checkpoint import Checkpoint, parse_checkpoint, sign_checkpoint
 from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
 from a2a_ledger.export import export_task
 from a2a_ledger.keys import COSIGNATURE, Signer, Verifier, generate, handover_message
 from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
+from a2a_ledger.policy import parse_policy
 from a2a_ledger.store import open_store
 from a2a_ledger.verify import verify
 from tests.evidence.conftest import reopened

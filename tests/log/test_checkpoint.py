@@ -17,7 +17,6 @@ from a2a_ledger.checkpoint import (
     MAX_SIZE,
     ORIGIN,
     Checkpoint,
-    Policy,
     Proof,
     checkpoint_of,
     format_hashes,
@@ -25,7 +24,6 @@ from a2a_ledger.checkpoint import (
     open_checkpoint,
     parse_checkpoint,
     parse_hashes,
-    parse_policy,
     parse_proof,
     sign_checkpoint,
 )
@@ -33,6 +31,7 @@ from a2a_ledger.errors import ConsistencyError, FormatError, InclusionError, Pol
 from a2a_ledger.keys import Verifier, generate, parse_vkey
 from a2a_ledger.merkle import empty_root, leaf_hash, root_of, verify_consistency, verify_inclusion
 from a2a_ledger.note import Note, SignatureLine
+from a2a_ledger.policy import Policy, parse_policy
 from tests.log.openssl import openssl_accepts
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_ledger.checkpoint import Checkpoint, Group, Policy, SignedCheckpoint, parse_policy, sign_checkpoint
+from a2a_ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
 from a2a_ledger.errors import FormatError, PolicyError, SignatureError
 from a2a_ledger.keys import COSIGNATURE, Signer, Verifier, generate
 from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
+from a2a_ledger.policy import Group, Policy, parse_policy
 
 ORIGIN = "ledger.example/acme-0a1b2c3d"
 

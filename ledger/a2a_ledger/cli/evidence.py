@@ -16,8 +16,8 @@ from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport, Fault
-    from a2a_ledger.checkpoint import Policy
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.policy import Policy
     from a2a_ledger.store import Store
     from a2a_ledger.verify.report import Report
 
@@ -193,7 +193,7 @@ def _size_of(store: Store, file: Path) -> int:
 
 
 def _policy(file: Path) -> Policy:
-    from a2a_ledger.checkpoint import parse_policy  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.policy import parse_policy  # noqa: PLC0415 - a heavy import belongs to the verb
 
     return parse_policy(_bytes(file))
 

@@ -36,9 +36,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import SIGNATURE, Bundle, file_faults, foreign_files, oversize_files, read_bundle
-from a2a_ledger.checkpoint import Policy
 from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
+from a2a_ledger.policy import Policy
 from a2a_ledger.verify.proven import (
     check_inclusion,
     judge_earlier,
@@ -78,7 +78,7 @@ def verify(
 
     Args:
         source: the bundle: its zip as a file or as bytes, or already read.
-        policy: what the reader trusts; see `checkpoint.parse_policy`.
+        policy: what the reader trusts; see `policy.parse_policy`.
         trust: further vkeys that the reader trusts, of logs or (type 04) of witnesses.
         earlier: checkpoints that the reader got before and elsewhere, as signed notes; with them, "verified" needs
             claim A too.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from a2a_ledger.bundle import CHECKPOINT, CONSISTENCY, INDEX, KEYS, LEAVES, PROOFS, proof_file
 from a2a_ledger.checkpoint import (
     Checkpoint,
-    Policy,
     open_checkpoint,
     parse_checkpoint,
     parse_hashes,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.keys import Verifier
     from a2a_ledger.note import Verified
+    from a2a_ledger.policy import Policy
 
 _LEAF_MEMBERS = frozenset({"c", "log", "n", "t", "v"})
 

@@ -1,0 +1,201 @@
+"""What a reader trusts, given from outside: a C2SP tlog-policy with further lines of ours (docs/format.md section 6.4).
+
+tlog-policy as of 2026-07. A C2SP reader skips our lines as comments:
+
+    log ledger.example/acme-0a1b2c3d+48543ebf+AXk…
+    quorum none
+    # a2a-ledger: export ledger.example/acme-0a1b2c3d+9b2f6e01+AQ…
+    # a2a-ledger: card https://vendor.example/.well-known/agent-card.json eyJjcnYiOiJQLTI1NiIs…
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.checkpoint import SignedCheckpoint, checkpoint_of, open_checkpoint, read_number
+from a2a_ledger.errors import FormatError, PolicyError
+from a2a_ledger.keys import COSIGNATURE, ED25519, ROLES, Verifier, parse_vkey
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+_TRUST = re.compile(r"#[ \t]*a2a-ledger:(.*)")
+
+
+class Group(NamedTuple):
+    """A group of a policy: so many of these witnesses and groups must have cosigned."""
+
+    threshold: int
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a reader trusts, given from outside: a C2SP tlog-policy and our further lines.
+
+    A C2SP reader skips ours as comments: `# a2a-ledger: <role> <vkey>`, the role one of
+    `keys.ROLES`. `trusted` holds these keys, by role; the rest is C2SP's.
+    """
+
+    logs: tuple[Verifier, ...] = ()
+    witnesses: Mapping[str, Verifier] = field(default_factory=dict[str, Verifier])  # by their name in the policy
+    groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
+    quorum: str = "none"
+    trusted: Mapping[str, tuple[Verifier, ...]] = field(default_factory=dict[str, tuple[Verifier, ...]])
+
+    def keys(self, role: str) -> tuple[Verifier, ...]:
+        """Return all keys that are trusted for a role."""
+        standard = {"log": self.logs, "witness": tuple(self.witnesses.values())}.get(role, ())
+        return standard + self.trusted.get(role, ())
+
+    def open(self, raw: bytes | str) -> SignedCheckpoint:
+        """Read a checkpoint that a trusted key of its log signed; `check_quorum` is a question of its own.
+
+        Raises:
+            FormatError: if it is not a signed checkpoint.
+            PolicyError: if the policy names no key of that log.
+            SignatureError: if a trusted key's signature does not verify, or none of the log's signed.
+        """
+        origin = checkpoint_of(raw).origin
+        logs = [key for key in self.keys("log") if key.name == origin]
+        if not logs:
+            raise PolicyError(
+                f"the policy names no key of log {origin}: add `log <vkey>` if you have the key from a trusted source"
+            )
+        return open_checkpoint(raw, [*logs, *self.keys("witness")])
+
+    def check_quorum(self, signed: SignedCheckpoint) -> None:
+        """Check that enough witnesses cosigned.
+
+        Raises:
+            PolicyError: if not.
+        """
+        keys = {entry.verifier for entry in signed.cosigners}
+        names = {name for name, key in self.witnesses.items() if key in keys}
+        if not self._met(self.quorum, names):
+            found = f"witnesses {sorted(names)}" if names else "none of the policy's witnesses"
+            raise PolicyError(f"the policy asks for quorum {self.quorum!r}, and this checkpoint is cosigned by {found}")
+
+    def _met(self, name: str, cosigned: Collection[str]) -> bool:
+        if name in self.groups:
+            group = self.groups[name]
+            return sum(self._met(member, cosigned) for member in group.members) >= group.threshold
+        return name == "none" or name in cosigned
+
+    def __str__(self) -> str:
+        """Format the policy file."""
+        lines = [f"log {key.vkey}" for key in self.logs]
+        lines += [f"witness {name} {key.vkey}" for name, key in self.witnesses.items()]
+        lines += [f"group {name} {group.threshold} {' '.join(group.members)}" for name, group in self.groups.items()]
+        lines.append(f"quorum {self.quorum}")
+        lines += [f"# a2a-ledger: {role} {key.vkey}" for role, keys in self.trusted.items() for key in keys]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def parse_policy(raw: bytes | str) -> Policy:
+    """Read a policy file, C2SP tlog-policy with our comment lines.
+
+    Raises:
+        FormatError: naming the line and what is wrong with it.
+    """
+    # Names are opaque octets to C2SP; surrogateescape carries those that are no UTF-8 unharmed.
+    text = raw if isinstance(raw, str) else raw.decode(errors="surrogateescape")
+    reader = _PolicyReader()
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            reader.read(line)
+        except FormatError as error:
+            raise FormatError(f"policy line {number}: {error}") from None
+    if reader.quorum is None:
+        raise FormatError("a policy has exactly one quorum line, found none: write `quorum none` to ask for no witness")
+    return Policy(tuple(reader.logs), reader.witnesses, reader.groups, reader.quorum, reader.trusted)
+
+
+class _PolicyReader:
+    """Takes the lines of a policy one by one."""
+
+    def __init__(self) -> None:
+        self.logs: list[Verifier] = []
+        self.witnesses: dict[str, Verifier] = {}
+        self.groups: dict[str, Group] = {}
+        self.quorum: str | None = None
+        self.trusted: dict[str, tuple[Verifier, ...]] = {}
+        self._roles: dict[bytes, str] = {}  # public key -> role: one key, one role, and once
+        self._grouped: set[str] = set()
+
+    def read(self, line: str) -> None:
+        if any((char < " " and char != "\t") or char == "\x7f" for char in line):
+            raise FormatError("a policy holds no control characters but tabs and line feeds")
+        line = line.strip(" \t")
+        trust = _TRUST.fullmatch(line)
+        match re.split("[ \t]+", line):
+            case _ if trust:
+                self._trust(trust[1].split())
+            case [""]:
+                pass
+            case [word, *_] if word.startswith("#"):
+                pass
+            case ["log", vkey] | ["log", vkey, _]:
+                self.logs.append(self._key("log", vkey, ED25519))
+            case ["witness", name, vkey] | ["witness", name, vkey, _]:
+                self._define(name)
+                self.witnesses[name] = self._key("witness", vkey, COSIGNATURE)
+            case ["group", name, threshold, *members] if members:
+                self._group(name, threshold, members)
+            case ["quorum", name]:
+                self._quorum(name)
+            case _:
+                raise FormatError(f"expected a log, witness, group or quorum line, found {line[:80]!r}")
+
+    def _trust(self, fields: list[str]) -> None:
+        if len(fields) != 2 or fields[0] not in ROLES:  # noqa: PLR2004 - role and vkey
+            # Never skipped as a mere comment: somebody meant to trust this key.
+            raise FormatError(
+                f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, found {fields}"
+            )
+        role, vkey = fields
+        key = self._key(role, vkey, COSIGNATURE if role == "witness" else ED25519)
+        self.trusted[role] = (*self.trusted.get(role, ()), key)
+
+    def _key(self, role: str, vkey: str, kind: int) -> Verifier:
+        key = parse_vkey(vkey)
+        if key.usable and key.kind != kind:
+            raise FormatError(f"a {role} key is of signature type {kind:02x}, found {key.kind:02x} in {vkey}")
+        if key.public_key in self._roles:
+            raise FormatError(
+                f"key {vkey} was already given, as {self._roles[key.public_key]}: one key has one role, once"
+            )
+        self._roles[key.public_key] = role
+        return key
+
+    def _group(self, name: str, threshold: str, members: Sequence[str]) -> None:
+        self._define(name)
+        for member in members:
+            self._defined(member)
+            if member in self._grouped:
+                raise FormatError(f"{member!r} is a member already; each name may be a member once")
+            self._grouped.add(member)
+        counts = {"all": len(members), "any": 1}
+        needed = counts[threshold] if threshold in counts else read_number(threshold, "the threshold of a group")
+        if not 1 <= needed <= len(members):
+            raise FormatError(
+                f"group {name!r} needs {needed} of its {len(members)} members: expected 1 to {len(members)}"
+            )
+        self.groups[name] = Group(needed, tuple(members))
+
+    def _quorum(self, name: str) -> None:
+        if self.quorum is not None:
+            raise FormatError("a second quorum line; a policy has exactly one")
+        if name != "none":
+            self._defined(name)
+        self.quorum = name
+
+    def _define(self, name: str) -> None:
+        if name == "none" or name in self.witnesses or name in self.groups:
+            raise FormatError(f"the name {name!r} is taken")
+
+    def _defined(self, name: str) -> None:
+        if name not in self.witnesses and name not in self.groups:
+            raise FormatError(f"{name!r} is no witness or group of a line above")
