@@ -36,6 +36,20 @@ _URL_SAFE = str.maketrans("-_", "+/")
 # ---- Envelopes
 
 
+class Signature(NamedTuple):
+    """One signature of an envelope and the key id that it names, if any: a hint that nobody signed."""
+
+    key_id: str | None
+    signature: bytes
+
+
+class Envelope(NamedTuple):
+    """An envelope as it is written, not yet verified: nothing says that anybody signed this payload."""
+
+    payload: bytes
+    signatures: tuple[Signature, ...]
+
+
 class Opened(NamedTuple):
     """The payload bytes of an envelope and the known keys whose signatures over them verified."""
 
@@ -76,10 +90,10 @@ def open_envelope(raw: bytes, verifiers: Iterable[Verifier], *, payload_type: st
         FormatError: if it is not a DSSE envelope of this payload type.
         SignatureError: if no known key's signature verifies.
     """
-    payload, signatures = _read_envelope(raw, payload_type)
+    payload, signatures = read_envelope(raw, payload_type=payload_type)
     message = pae(payload_type, payload)
     known = [verifier for verifier in verifiers if verifier.usable]
-    signers = tuple(key for key in known if any(_verifies(key, signature, message) for signature in signatures))
+    signers = tuple(key for key in known if any(_verifies(key, one.signature, message) for one in signatures))
     if not signers:
         tried = ", ".join(f"{key.name}+{key.key_id}" for key in known) or "none was given"
         raise SignatureError(
@@ -96,8 +110,12 @@ def _verifies(key: Verifier, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def _read_envelope(raw: bytes, payload_type: str) -> tuple[bytes, list[bytes]]:
-    """Return payload and signatures of an envelope, checked as to form."""
+def read_envelope(raw: bytes, *, payload_type: str = PAYLOAD_TYPE) -> Envelope:
+    """Read an envelope as to its form alone; only what `open_envelope` returns was signed by somebody known.
+
+    Raises:
+        FormatError: if it is not a DSSE envelope of this payload type.
+    """
     if len(raw) > MAX_ENVELOPE:
         raise FormatError(f"an envelope may have {MAX_ENVELOPE} bytes, found {len(raw)}")
     try:
@@ -117,13 +135,14 @@ def _read_envelope(raw: bytes, payload_type: str) -> tuple[bytes, list[bytes]]:
         raise FormatError(f"expected an envelope of type {payload_type}, found {found[:80]!r}")
     if len(entries) > MAX_SIGNATURES:
         raise FormatError(f"an envelope may have {MAX_SIGNATURES} signatures, found {len(entries)}")
-    return _decode(payload, "payload"), [_signature(entry) for entry in entries]
+    return Envelope(_decode(payload, "payload"), tuple(map(_signature, entries)))
 
 
-def _signature(entry: Json) -> bytes:
+def _signature(entry: Json) -> Signature:
     match entry:
-        case {"sig": str(signature)}:
-            return _decode(signature, "signature")
+        case {"sig": str(signature), **others}:
+            named = others.get("keyid")
+            return Signature(named if isinstance(named, str) else None, _decode(signature, "signature"))
         case _:
             raise FormatError("each signature of an envelope is an object with the text `sig`")
 
