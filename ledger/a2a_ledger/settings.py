@@ -10,11 +10,14 @@ import tomllib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import FormatError, UsageError
+from a2a_ledger.keys import ED25519, parse_vkey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from a2a_ledger.keys import Verifier
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("enforce", "observe"),
@@ -57,6 +60,8 @@ class Settings:
         strict_mark: refuse on any missing copy of the high-water mark.
         mark_dir: where the second copy of the mark lies; None is the user's state directory.
         keep_body: bytes of one body that are kept; the tail beyond becomes a hole.
+        manifest_keys: verifier keys (vkeys, docs/format.md section 6.1) that may sign card manifests beside
+            the ledger's own statement key.
         limits: the limits of the freshness decision.
     """
 
@@ -67,14 +72,34 @@ class Settings:
     strict_mark: bool = False
     mark_dir: str | None = None
     keep_body: int = 16 * 1024 * 1024
+    manifest_keys: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        """Refuse what is not one of the known words."""
+        """Refuse what is not one of the known words, and what is no key."""
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise UsageError(f"setting {name}: expected one of {', '.join(allowed)}, found {value!r}")
+        if isinstance(self.manifest_keys, str):
+            raise UsageError(f"setting manifest_keys: expected a list of texts, found {self.manifest_keys!r}")
+        object.__setattr__(self, "manifest_keys", tuple(self.manifest_keys))
+        self.manifest_verifiers()
+
+    def manifest_verifiers(self) -> list[Verifier]:
+        """Return the keys of `manifest_keys`.
+
+        Raises:
+            UsageError: one is no vkey of a plain Ed25519 key.
+        """
+        try:
+            keys = [parse_vkey(text) for text in self.manifest_keys]
+        except (FormatError, AttributeError) as e:  # AttributeError: not even a text
+            raise UsageError(f"setting manifest_keys: {e}") from None
+        odd = next((key for key in keys if key.kind != ED25519), None)
+        if odd is not None:
+            raise UsageError(f"setting manifest_keys: expected keys of signature type 01, Ed25519, found {odd.vkey!r}")
+        return keys
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
         """Return these settings with those of `overrides` that are not None.
@@ -116,7 +141,12 @@ def read_settings(path: Path) -> Settings:
         raise UsageError(f"{path}: {e}") from None
 
 
-_KINDS: dict[type, str] = {bool: "true or false", int: "a whole number, 0 or more", str: "a text in quotes"}
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number, 0 or more",
+    str: "a text in quotes",
+    list: "a list of texts in quotes",
+}
 
 
 def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits) -> None:
@@ -129,6 +159,7 @@ def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limi
             way = f"; it stands {'above' if inside else 'below'} the line [limits]" if name in elsewhere else ""
             known_names = ", ".join(sorted(known))
             raise UsageError(f"{path}: unknown setting {where}{name!r}{way}; the settings there are {known_names}")
-        default: object = "" if name == "mark_dir" else getattr(defaults, name)
+        default: object = getattr(defaults, name)
+        default = {"mark_dir": "", "manifest_keys": list[str]()}.get(name, default)
         if type(value) is not type(default) or (isinstance(value, int) and value < 0):
             raise UsageError(f"{path}: setting {where}{name}: expected {_KINDS[type(default)]}, found {value!r}")

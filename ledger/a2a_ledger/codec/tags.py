@@ -16,7 +16,9 @@ find; no proof rests on one.
 | `import:<sha256>` | anything imported, with its line | whether a file was imported, and how far |
 | `finding:<digest>` | violation.detected | whether this finding is recorded |
 | `ack:<stream>:<ver>` | finding.acknowledged | whether a finding is acknowledged |
+| `manifest:<peer>` | card.manifest | manifests of a peer |
 | `accepted:<peer>` | contract.accepted | acceptances of a peer's contract |
+| `card-key:<peer>` | card_key.added, card_key.retired | the keys that may speak for a peer's cards |
 | `aborted:<peer>` | send.aborted | sends that a change of contract stopped |
 | `hint:<peer>` | message.recorded: an answer 401 | hints that the card may be stale |
 | `contradicted:<peer>` | violation.detected: contract class, certain, about the peer | what contradicts a card |
@@ -122,8 +124,16 @@ def _sent(data: JsonObject) -> Iterator[str]:
     return _joined("sent", data, "peer")
 
 
+def _manifest(data: JsonObject) -> Iterator[str]:
+    return _joined("manifest", data, "peer")
+
+
 def _accepted(data: JsonObject) -> Iterator[str]:
     return _joined("accepted", data, "peer")
+
+
+def _card_key(data: JsonObject) -> Iterator[str]:
+    return _joined("card-key", data, "peer")
 
 
 def _aborted(data: JsonObject) -> Iterator[str]:
@@ -132,6 +142,9 @@ def _aborted(data: JsonObject) -> Iterator[str]:
 
 _RULES: dict[str, Callable[[JsonObject], Iterator[str]]] = {
     "card.fetched.v1": _card,
+    "card.manifest.v1": _manifest,
+    "card_key.added.v1": _card_key,
+    "card_key.retired.v1": _card_key,
     "contract.accepted.v1": _accepted,
     "contract.captured.v1": _sent,
     "contract.reconstructed.v1": _sent,
