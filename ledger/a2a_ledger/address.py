@@ -87,6 +87,18 @@ def peer_id(url: str) -> str:
     return hashlib.sha256(data).hexdigest()[:_PEER_ID_DIGITS]
 
 
+def typed_card_url(text: str) -> str | None:
+    """Return the public card's url for what a person typed: a card's url, or the bare origin of an agent.
+
+    None: the text is no http(s) url.
+    """
+    parts = _split(text.strip())
+    if parts is None or parts.scheme not in {"http", "https"}:
+        return None
+    path = parts.path if parts.path.strip("/") else CARD_PATH
+    return f"{parts.scheme}://{parts.host}{path}"
+
+
 def agent_card_url(base: str) -> str:
     """Return where the public card of the agent behind `base` is expected: its origin and the well-known path."""
     parts = _split(base)

@@ -18,7 +18,7 @@ find; no proof rests on one.
 | `ack:<stream>:<ver>` | finding.acknowledged | whether a finding is acknowledged |
 | `manifest:<peer>` | card.manifest | manifests of a peer |
 | `accepted:<peer>` | contract.accepted | acceptances of a peer's contract |
-| `card-key:<peer>` | card_key.added, card_key.retired | the keys that may speak for a peer's cards |
+| `cardkey:<peer>` | card_key.added, card_key.retired | the keys that may speak for a peer's cards |
 | `aborted:<peer>` | send.aborted | sends that a change of contract stopped |
 | `hint:<peer>` | message.recorded: an answer 401 | hints that the card may be stale |
 | `contradicted:<peer>` | violation.detected: contract class, certain, about the peer | what contradicts a card |
@@ -133,7 +133,7 @@ def _accepted(data: JsonObject) -> Iterator[str]:
 
 
 def _card_key(data: JsonObject) -> Iterator[str]:
-    return _joined("card-key", data, "peer")
+    return _joined("cardkey", data, "peer")
 
 
 def _aborted(data: JsonObject) -> Iterator[str]:
