@@ -14,7 +14,7 @@ from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.keys import ED25519, parse_vkey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from a2a_ledger.keys import Verifier
@@ -72,7 +72,7 @@ class Settings:
     strict_mark: bool = False
     mark_dir: str | None = None
     keep_body: int = 16 * 1024 * 1024
-    manifest_keys: tuple[str, ...] = ()
+    manifest_keys: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Settings:
             value = getattr(self, name)
             if value not in allowed:
                 raise UsageError(f"setting {name}: expected one of {', '.join(allowed)}, found {value!r}")
-        if isinstance(self.manifest_keys, str):
+        if not isinstance(self.manifest_keys, list | tuple):
             raise UsageError(f"setting manifest_keys: expected a list of texts, found {self.manifest_keys!r}")
         object.__setattr__(self, "manifest_keys", tuple(self.manifest_keys))
         self.manifest_verifiers()
