@@ -73,6 +73,13 @@ class CardAsk:
     """Its other headers that may select a card, see `card_key.selecting`."""
     version: str | None = None
     """Its A2A-Version."""
+    method: str = ""
+    """The method whose answer is the card, as it was spelled, and its tenant; "" of a GET."""
+
+    @property
+    def variant(self) -> str | None:
+        """Return what tells cards at one url apart, see `card_key.variant_of`."""
+        return variant_of(self.full_url, self.secrets, self.method)
 
     @property
     def conditional(self) -> bool:
@@ -92,7 +99,7 @@ class CardAsk:
             {
                 "source": self.source,
                 "url": recorded_url(self.full_url, self.secrets),
-                "variant": variant_of(self.full_url, self.secrets),
+                "variant": self.variant,
                 "caller": self.caller,
                 "credential": cast("Json", marks),
                 "asked_version": self.version,
@@ -218,7 +225,7 @@ def card_event(  # noqa: PLR0913 - see message_event
         date=_stated(headers, "date", wanted),
         task=ask.task,
         credential=_marks(ask, at),
-        variant=variant_of(ask.full_url, ask.secrets),
+        variant=ask.variant,
         asked_version=ask.version,
     )
     if status == _NOT_MODIFIED and kept is not None:
@@ -283,7 +290,7 @@ def _failed(ask: CardAsk, outcome: str, answered_url: str, at: ContractLedger) -
         asked_modified_since=ask.modified_since,
         task=ask.task,
         credential=_marks(ask, at),
-        variant=variant_of(ask.full_url, ask.secrets),
+        variant=ask.variant,
         asked_version=ask.version,
     )
 
@@ -319,6 +326,7 @@ def _not_modified(fetched: CardFetched, kept: KeptCard) -> CardFetched:
         contract_hash=kept.contract_hash,
         seed0=kept.seed0,
         interfaces=list(kept.interfaces) or None,
+        signature=kept.signature,
         not_modified=kept.bytes_of,
     )
 

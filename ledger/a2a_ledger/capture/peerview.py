@@ -58,6 +58,7 @@ class KeptCard:
     no_cache: bool
     interfaces: tuple[Interface, ...]
     flags: tuple[str, ...]
+    signature: JsonObject | None = None
 
     @property
     def source(self) -> str:
@@ -222,6 +223,7 @@ def kept_card(record: Record, *, before: KeptCard | None = None) -> KeptCard | N
         no_cache=data.get("no_cache") is True,
         interfaces=tuple(cast("list[Interface]", data.get("interfaces") or [])),
         flags=flags,
+        signature=cast("JsonObject | None", data.get("signature")) or (stands.signature if stands else None),
     )
 
 
