@@ -162,7 +162,7 @@ class CardFetchFailed(Event):
     source: str
     purpose: str
     caller: str
-    outcome: str  # no-answer timeout tls-error status
+    outcome: str  # no-answer timeout tls-error status error
     status: int | None = None
     tls_alert: str | None = None
     asked_etag: str | None = None
@@ -171,6 +171,7 @@ class CardFetchFailed(Event):
     credential: list[Credential] | None = None
     variant: str | None = None
     asked_version: str | None = None
+    within: Ref | None = None  # the message that said so, where a method was called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

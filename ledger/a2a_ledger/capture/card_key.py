@@ -1,8 +1,8 @@
 """Which card is it? What tells one kept card from another, so that no two are ever taken for each other.
 
 Two answers are about one card when the same url was asked, query included, as the same caller, with the
-same credential, the same version and the same other headers that may select a card (docs/format.md section
-2, `card.fetched.v1`: `variant`, `credential` and `asked_version`).
+same credential, the same version and the same other headers that may select a card (docs/format.md sections
+2, `card.fetched.v1`: `variant`, `credential` and `asked_version`, and 7.8).
 """
 
 from __future__ import annotations
@@ -87,15 +87,20 @@ def key_of(data: JsonObject) -> CardKey:
     )
 
 
-def variant_of(url: str, secrets: Sequence[Secret]) -> str | None:
+def variant_of(url: str, secrets: Sequence[Secret], method: str = "") -> str | None:
     """Return what tells urls with one path apart: 16 hex digits of SHA-256 of the redacted url; None: no query.
 
     A secret counts as one `*`, whatever its length, so that a new key does not make another card.
+
+    Args:
+        url: as asked.
+        secrets: what the request carried.
+        method: the method called there, and its tenant; it stands where a fragment would.
     """
-    if "?" not in url and len(url) <= _LONGEST:
+    if "?" not in url and len(url) <= _LONGEST and not method:
         return None
     bare = _USER_INFO.sub(r"\1", _FRAGMENT.sub("", url))
-    parts = cut_url(normal_url(bare), secrets).parts
+    parts = cut_url(normal_url(f"{bare}#{method}" if method else bare), secrets).parts
     text = b"".join(part if isinstance(part, bytes) else b"*" for part in parts)
     return hashlib.sha256(text).hexdigest()[:_DIGITS]
 
