@@ -37,6 +37,7 @@ CONFIG = """\
 # strict_mark = false            # refuse when one copy of the high-water mark is missing
 # mark_dir = "/mnt/elsewhere"    # where the second copy of the mark lies
 # keep_body = 16777216           # bytes kept of one body
+# card_keys = "card_keys.json"   # a JWKS: keys that may speak for the cards of the peer each names
 # [limits]                       # seconds, see docs/format.md section 9
 # contract = 60
 # capability = 300

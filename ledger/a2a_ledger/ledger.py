@@ -145,6 +145,7 @@ class ContractLedger:
                 raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
             make(home, origin, clock, entropy)
         chosen = read_settings(home.config).with_overrides(settings)
+        chosen.peer_card_keys(home.root)  # keys that cannot be used are said now, not at the first signed card
         signers: dict[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from a2a_ledger.keys import Verifier
+    from a2a_ledger.signature.card_keys import CardKey
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("enforce", "observe"),
@@ -62,6 +63,8 @@ class Settings:
         keep_body: bytes of one body that are kept; the tail beyond becomes a hole.
         manifest_keys: verifier keys (vkeys, docs/format.md section 6.1) that may sign card manifests beside
             the ledger's own statement key.
+        card_keys: a JWKS file of keys that may speak for cards, each for one peer (docs/format.md section 7.6);
+            its path is relative to the ledger's directory. None: only the keys that the log records.
         limits: the limits of the freshness decision.
     """
 
@@ -73,6 +76,7 @@ class Settings:
     mark_dir: str | None = None
     keep_body: int = 16 * 1024 * 1024
     manifest_keys: Sequence[str] = ()
+    card_keys: str | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -100,6 +104,27 @@ class Settings:
         if odd is not None:
             raise UsageError(f"setting manifest_keys: expected keys of signature type 01, Ed25519, found {odd.vkey!r}")
         return keys
+
+    def peer_card_keys(self, root: Path) -> tuple[CardKey, ...]:
+        """Return the keys in the file that `card_keys` names, as it is now.
+
+        Args:
+            root: the ledger's directory.
+
+        Raises:
+            UsageError: the file cannot be read, or holds a key that may not be used.
+        """
+        if self.card_keys is None:
+            return ()
+        from a2a_ledger.signature.peer_keys import read_peer_keys  # noqa: PLC0415 - heavy, and few deployments need it
+
+        path = root / str(self.card_keys)
+        try:
+            return read_peer_keys(path.read_bytes())
+        except OSError as e:
+            raise UsageError(f"setting card_keys: {path} cannot be read ({e.strerror}); expected a JWKS") from e
+        except FormatError as e:
+            raise UsageError(f"setting card_keys: {path}: {e}") from None
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
         """Return these settings with those of `overrides` that are not None.
@@ -160,6 +185,6 @@ def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limi
             known_names = ", ".join(sorted(known))
             raise UsageError(f"{path}: unknown setting {where}{name!r}{way}; the settings there are {known_names}")
         default: object = getattr(defaults, name)
-        default = {"mark_dir": "", "manifest_keys": list[str]()}.get(name, default)
+        default = {"mark_dir": "", "card_keys": "", "manifest_keys": list[str]()}.get(name, default)
         if type(value) is not type(default) or (isinstance(value, int) and value < 0):
             raise UsageError(f"{path}: setting {where}{name}: expected {_KINDS[type(default)]}, found {value!r}")
