@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.manifests import Manifests
 from a2a_ledger.capture.refusal import CHANGED, contract_pointers, diff_text, refusal
 from a2a_ledger.capture.situation import Decided, again, decision_inputs, take
 from a2a_ledger.events import FreshnessDecided, SendAborted
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.cards import Fetched
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.manifests import LookedAt
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.route import Route
     from a2a_ledger.codec import Content, Draft
@@ -34,6 +36,7 @@ class Asked:
     decided: Decided
     card: KeptCard | None
     """The card that the client acts on."""
+    manifest: LookedAt | None
     fetched: Fetched | None = None
     change: Diff | None = None
 
@@ -43,6 +46,7 @@ class Asking:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._manifests = Manifests(desk.ledger)
 
     def question(self, peer: str, card: KeptCard | None, bound: BoundCard | None, *, state: str) -> Asked:
         """Put the first question.
@@ -54,10 +58,12 @@ class Asking:
             state: the task's state.
         """
         desk, now = self._desk, self._desk.ledger.clock()
+        view = desk.views.of(peer)
+        manifest = self._manifests.look(view, card, now)
         inputs = decision_inputs(
             now=now,
             reader=desk.ledger.store,
-            view=desk.views.of(peer),
+            view=view,
             card=card,
             version=bound.likely_version(desk.client_versions) if bound else None,
             state=state,
@@ -67,8 +73,9 @@ class Asking:
             client_versions=desk.client_versions,
             limits=desk.ledger.settings.limits,
             profile=desk.ledger.profile,
+            manifest=manifest,
         )
-        return Asked(peer, take(inputs), card)
+        return Asked(peer, take(inputs), card, manifest)
 
     async def ask(  # noqa: PLR0913 - what a question is about
         self,
@@ -122,11 +129,15 @@ class Asking:
         asked.fetched = await self._desk.cards.fetch(
             route, purpose=purpose, validate=validate, task=task, first_hand=first_hand
         )
-        if bound is None:
+        self.weigh(asked, bound)
+
+    def weigh(self, asked: Asked, bound: BoundCard | None) -> None:
+        """Put the second question: what was fetched, against the card that the client acts on."""
+        if bound is None or asked.fetched is None:
             return
         outcome, asked.change = asked.fetched.outcome(bound.card, self._desk.ledger.profile)
         etag = asked.fetched.kept.etag if asked.fetched.kept else None
-        asked.decided = again(asked.decided, outcome, etag)
+        asked.decided = again(asked.decided, outcome, etag, manifest_stands=not _another(asked))
 
     def decision(self, asked: Asked, stream: str, at: datetime) -> Draft:
         """Seal the decision with everything it was made from."""
@@ -146,6 +157,7 @@ class Asking:
             card=card.fetch if card else None,
             refetch=fetched.record if fetched and fetched.record["ver"] >= 0 else None,
             change=asked.change.verdict if asked.change else None,
+            manifest=asked.manifest.ref if asked.manifest else None,
         )
         return self._desk.ledger.draft(event, stream=stream, at=at)
 
@@ -177,6 +189,12 @@ class Asking:
             change=change,
             new_hash=new.contract_hash if new and reason in CHANGED else None,
         )
+
+
+def _another(asked: Asked) -> bool:
+    """Say whether the fetch brought other octets than the card at hand: no manifest speaks for these."""
+    brought = asked.fetched.kept if asked.fetched else None
+    return brought is not None and asked.card is not None and brought.raw_hash != asked.card.raw_hash
 
 
 def _microseconds(then: str, now: datetime) -> int:

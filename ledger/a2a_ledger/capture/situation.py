@@ -19,6 +19,7 @@ from a2a_ledger.freshness import Decision, decide, inputs_from_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from a2a_ledger.capture.manifests import LookedAt
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
@@ -61,9 +62,20 @@ def take(inputs: JsonObject) -> Decided:
     return Decided(inputs, decide(parsed))
 
 
-def again(first: Decided, outcome: str, etag: str | None) -> Decided:
-    """Decide again, now that the one re-fetch has said something."""
-    return take({**first.inputs, "refetch": {"outcome": outcome, "etag": etag}})
+def again(first: Decided, outcome: str, etag: str | None, *, manifest_stands: bool = True) -> Decided:
+    """Decide again, now that a fetch has said something.
+
+    Args:
+        first: the first answer.
+        outcome: what the fetch brought (docs/format.md section 9.3).
+        etag: its entity tag.
+        manifest_stands: False: it brought another card than the manifest of the first question speaks of.
+    """
+    inputs: JsonObject = {**first.inputs, "refetch": {"outcome": outcome, "etag": etag}}
+    manifest = first.inputs["manifest"]
+    if isinstance(manifest, dict) and not manifest_stands:
+        inputs["manifest"] = {**manifest, "valid": False}
+    return take(inputs)
 
 
 class SiblingWatch:
@@ -208,6 +220,7 @@ def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
     client_versions: Sequence[str],
     limits: Limits,
     profile: Profile,
+    manifest: LookedAt | None,
     in_process: bool = False,
 ) -> JsonObject:
     """Return the inputs of one decision, in the form of `decide --inputs`.
@@ -223,6 +236,7 @@ def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
         client_versions: versions that the client's state machine is made for.
         limits: seconds.
         profile: the deployment's choices for rows 4, 6 and a failed re-fetch.
+        manifest: the manifest that governs this peer, if any.
         in_process: the transport never leaves this process.
     """
     stands, hints = (None, []) if card is None else _standing(card, view)
@@ -232,7 +246,7 @@ def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
     return {
         "now": timestamp(now),
         "transport": "in-process" if in_process else "network",
-        "manifest": None,
+        "manifest": None if manifest is None else manifest.to_json(),
         "card": None if stands is None else _card_json(stands, version),
         "validator": view.validator_json(card.key) if card else _NO_VALIDATOR,
         "task": {"state": state},

@@ -16,6 +16,7 @@ from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
+    from a2a_ledger.capture.manifests import LookedAt
     from a2a_ledger.cli.session import Session
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.freshness import Decision
@@ -60,9 +61,9 @@ def decide(
         )
     if file is not None:
         inputs, assumed, made = _from_file(file)
-        tail = ""
+        tail, manifest = "", None
     else:
-        inputs, assumed, made, row = _from_ledger(session, cast("str", peer), versions)
+        inputs, assumed, made, row, manifest = _from_ledger(session, cast("str", peer), versions)
         flying = {0: "no task", 1: "1 task"}.get(row["in_flight"], f"{row['in_flight']} tasks")
         tail = f"; {flying} in flight. No request was made."
     if session.as_json:
@@ -73,6 +74,8 @@ def decide(
         click.echo(clean(f"{made.decision:<18} {explain(inputs, made)}; at stake: {made.at_stake}{tail}"))
         if assumed:
             note(f"Assumed, since not given: {', '.join(assumed)}")
+    if manifest is not None and not manifest.applies:
+        note(f"The manifest #{manifest.position} counts as none: {manifest.why_not}.")
     context.exit(DISPROVED if made.decision == "abort-before-send" else 0)
 
 
@@ -139,7 +142,10 @@ def _once(members: list[tuple[str, Json]]) -> JsonObject:
     return made
 
 
-def _from_ledger(session: Session, peer: str, versions: tuple[str, ...]) -> tuple[Inputs, list[str], Decision, PeerRow]:
+def _from_ledger(
+    session: Session, peer: str, versions: tuple[str, ...]
+) -> tuple[Inputs, list[str], Decision, PeerRow, LookedAt | None]:
+    from a2a_ledger.capture.manifests import Manifests  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.capture.peerview import PeerViews  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.capture.situation import SiblingWatch, decision_inputs  # noqa: PLC0415 - same
     from a2a_ledger.freshness import decide as table  # noqa: PLC0415 - same
@@ -151,6 +157,7 @@ def _from_ledger(session: Session, peer: str, versions: tuple[str, ...]) -> tupl
         view = PeerViews(ledger.store).of(row["peer"])
         card = max(view.cards.values(), key=lambda kept: kept.n, default=None)
         now = ledger.clock()
+        manifest = Manifests(ledger).look(view, card, now)
         value: JsonObject = decision_inputs(
             now=now,
             reader=ledger.store,
@@ -164,6 +171,7 @@ def _from_ledger(session: Session, peer: str, versions: tuple[str, ...]) -> tupl
             client_versions=versions,
             limits=ledger.settings.limits,
             profile=ledger.profile,
+            manifest=manifest,
         )
     inputs, assumed = inputs_from_json(value)
-    return inputs, assumed, table(inputs), row
+    return inputs, assumed, table(inputs), row, manifest

@@ -1,0 +1,199 @@
+"""Manifests in the log: recording one, and which one of a peer is looked at for the card at hand.
+
+docs/format.md section 7.7. A manifest is recorded with the status that it had when it came. A decision
+reads its envelope again and holds it against the keys that are trusted *then*, so that a key that was
+revoked, or taken out of the settings, frees nobody any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from a2a_ledger.codec import timestamp
+from a2a_ledger.errors import FormatError
+from a2a_ledger.events import CardManifest
+from a2a_ledger.manifest import EXPIRED, VALID, read_manifest
+from a2a_ledger.store.log_keys import log_keys
+
+if TYPE_CHECKING:
+    from a2a_ledger.capture.peerview import KeptCard, PeerView
+    from a2a_ledger.codec import Record
+    from a2a_ledger.events import JsonObject, Ref
+    from a2a_ledger.keys import Verifier
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.manifest import Manifest
+    from a2a_ledger.store import Store
+
+_BEHIND_EVERYTHING = 1 << 62
+"""As a log size: no key event lies behind it."""
+
+
+class AddedManifest(NamedTuple):
+    """A manifest that is recorded: what it says, its status, its log index."""
+
+    manifest: Manifest
+    status: str
+    position: int
+
+
+def add_manifest(ledger: ContractLedger, envelope: bytes, *, who: str) -> AddedManifest:
+    """Record a card manifest with the status that it has now (docs/format.md section 7.7).
+
+    One whose status is not `valid` is recorded too; it frees no send from the freshness rules.
+
+    Args:
+        ledger: where it is recorded; its own statement key and its setting `manifest_keys` say whom it trusts.
+        envelope: the signed manifest, as `a2a_ledger.manifest.make_manifest` or `card manifest make` gave it.
+        who: who brings it.
+
+    Raises:
+        FormatError: this is no manifest; nothing is recorded.
+        ReadOnlyError: this ledger cannot be written.
+        StoreError: it could not be recorded.
+    """
+    now = ledger.clock()
+    trusted = [*_own_keys(ledger.store, _BEHIND_EVERYTHING), *ledger.settings.manifest_verifiers()]
+    manifest, status, key_id = read_manifest(envelope, trusted, now)
+    event = CardManifest(
+        peer=manifest.peer,
+        peer_url=manifest.peer_url,
+        raw_hash=manifest.card_hash,
+        contract_hash=manifest.contract_hash,
+        form=manifest.form,
+        floor_until=timestamp(manifest.floor_until),
+        status=status,
+        issued_at=timestamp(manifest.issued_at),
+        key_id=key_id,
+        who=who,
+    )
+    draft = ledger.draft(event, stream=f"peer:{manifest.peer}", blobs={"manifest": envelope}, at=now)
+    (appended,) = ledger.append([draft])
+    return AddedManifest(manifest, status, appended.n)
+
+
+def _own_keys(store: Store, size: int) -> list[Verifier]:
+    """Return the log's own keys that are trusted now for a manifest that lies below `size`.
+
+    A key that was retired afterwards still counts. One that was revoked counts for nothing, whatever
+    size the revocation states: what it signed would go on to free sends, and a new manifest is soon made.
+    """
+    terms = log_keys(store).terms
+    return [term.key for term in terms if term.role == "statement" and term.revoked is None and term.covers(size)]
+
+
+class LookedAt(NamedTuple):
+    """The manifest that a decision looked at: where it is recorded, its floor, and why it counts as none, "" if not."""
+
+    position: int
+    ref: Ref
+    floor_until: str
+    why_not: str
+
+    @property
+    def applies(self) -> bool:
+        """Say whether the card at hand is inside the floor."""
+        return not self.why_not
+
+    def to_json(self) -> JsonObject:
+        """Return the member `manifest` of a decision's inputs."""
+        return {"valid": self.applies, "floor_until": self.floor_until}
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """One `card.manifest.v1`; of two, the one with the greater `rank` governs."""
+
+    n: int
+    ref: Ref
+    status: str
+    floor_until: str
+    envelope: bytes | None
+    rank: tuple[bool, datetime, float, int]
+
+
+class Manifests:
+    """The manifests of one ledger: each look reads only what is new since the last. May be shared by threads."""
+
+    def __init__(self, ledger: ContractLedger) -> None:
+        self._store = ledger.store
+        self._named = ledger.settings.manifest_verifiers()
+        self._governing: dict[str, _Recorded] = {}
+        self._seen: dict[str, int] = {}
+        self._looking = threading.Lock()
+
+    def look(self, view: PeerView, card: KeptCard | None, now: datetime) -> LookedAt | None:
+        """Return the manifest that governs a peer and whether it applies to a card; None: none is recorded.
+
+        Args:
+            view: the peer, as the log knows it.
+            card: the card that the client acts on.
+            now: our clock.
+        """
+        with self._looking:
+            recorded = self._newest(view.peer)
+        if recorded is None:
+            return None
+        return LookedAt(recorded.n, recorded.ref, recorded.floor_until, self._why_not(recorded, view, card, now))
+
+    def _newest(self, peer: str) -> _Recorded | None:
+        """Take in what was recorded since the last look, and return the one that governs."""
+        tag, seen = f"manifest:{peer}", self._seen.get(peer, -1)
+        fresh = self._store.tagged_places(tag, after=seen)
+        if fresh:
+            self._seen[peer] = fresh[0][0]
+            known = self._governing.get(peer)
+            found = [_recorded(self._store.record(n)) for n, _ in fresh]
+            self._governing[peer] = max([*found, known] if known else found, key=lambda one: one.rank)
+        return self._governing.get(peer)
+
+    def _why_not(self, recorded: _Recorded, view: PeerView, card: KeptCard | None, now: datetime) -> str:
+        """Say why a manifest counts as none; "" when it applies."""
+        if recorded.status not in {VALID, EXPIRED}:
+            return f"its status was {recorded.status} when it was recorded"
+        trusted = [*_own_keys(self._store, recorded.n + 1), *self._named]
+        try:
+            manifest, status, _ = read_manifest(recorded.envelope or b"", trusted, now)
+        except FormatError:
+            return "its content is not here any more"
+        if status not in {VALID, EXPIRED}:
+            return "the key that signed it is not trusted any more"
+        return _outside(manifest, view, card, now)
+
+
+def _outside(manifest: Manifest, view: PeerView, card: KeptCard | None, now: datetime) -> str:
+    """Say why the card at hand is not inside the floor of a trusted manifest; "" when it is."""
+    answers = view.newest_at(card.key.place) if card else []
+    latest = max([now, *(datetime.fromisoformat(kept.fetched_at) for kept in answers)])
+    if latest >= manifest.floor_until:  # an answer from behind the floor ends it, though the clock was set back since
+        return "its floor has passed"
+    if now < manifest.issued_at:
+        return "by our clock it is not issued yet"
+    if card is None:
+        return "there is no card at hand"
+    pinned = (manifest.card_hash, manifest.contract_hash, manifest.form)
+    return "" if (card.raw_hash, card.contract_hash, card.form) == pinned else "it speaks of another card"
+
+
+def _recorded(record: Record) -> _Recorded:
+    """Read a recorded manifest.
+
+    Only what a trusted key said governs, the latest issued first: what is recorded a second time later takes
+    nothing back. A time that had not come yet counts as that of the record, so that a signer whose
+    clock was ahead is not above all others until then. Of two of one time, the one with the shorter floor governs.
+    """
+    data = record.data
+    at = datetime.fromisoformat(record.at)
+    issued = datetime.fromisoformat(cast("str", data.get("issued_at") or record.at))
+    floor = datetime.fromisoformat(cast("str", data["floor_until"]))
+    trusted = data["status"] in {VALID, EXPIRED}
+    return _Recorded(
+        n=record.n,
+        ref=record.ref,
+        status=cast("str", data["status"]),
+        floor_until=cast("str", data["floor_until"]),
+        envelope=record.content("manifest"),
+        rank=(trusted, min(issued, at), -floor.timestamp(), record.n) if trusted else (False, at, 0.0, record.n),
+    )
