@@ -1,0 +1,248 @@
+"""What can be said of a card's signatures: valid, invalid, undecidable or absent, and what that proves. Pure.
+
+docs/format.md section 7.6. Judging never raises and its time is bounded. It is kept apart from the
+contract: a valid signature never means that the contract is unchanged, and says for itself whether it
+covers the contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from a2a_ledger.card import read_card
+from a2a_ledger.contract.card_json import printable
+from a2a_ledger.errors import FormatError
+from a2a_ledger.signature.base64url import decode, encode
+from a2a_ledger.signature.card_keys import MAX_KID, CardKey, KeySource, public_jwk, shown, thumbprint
+from a2a_ledger.signature.embedded_keys import embedded_keys
+from a2a_ledger.signature.entries import Entry, entries_of
+from a2a_ledger.signature.forms import FORMS
+from a2a_ledger.signature.header import Header, read_header
+from a2a_ledger.signature.jws import KEY_TYPES, checker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from a2a_ledger.card import Card
+    from a2a_ledger.contract.card_json import CardObject
+    from a2a_ledger.events import Json, JsonObject
+
+MAX_SIGNATURES: Final = 8
+"""Signatures of one card that are looked at."""
+
+MAX_KEYS: Final = 4
+"""Keys that one signature is tried with, of those given and of those in the card each."""
+
+_MAX_SIGNATURE: Final = 2048  # characters; RSA of 8192 bits has 1366
+_MAX_REASON: Final = 600
+
+Status: TypeAlias = Literal["absent", "valid", "invalid", "undecidable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found of a card's signatures, or of one of them.
+
+    Attributes:
+        status: `absent`; `valid`: it verifies; `invalid`: it names a key that is at hand and does not verify
+            under it; `undecidable`: no key at hand, or a shape or a demand that is not understood.
+        kid: The key id that the signature names.
+        form: The canonical form (`forms.FORMS`) under which it verifies.
+        covers_contract: Whether the contract of what was signed is the card's contract; None unless valid.
+        alg: The algorithm that the signature names.
+        key: Where the key comes from that decided.
+        proves: `signer` under a key that was given, `integrity` under one inside the card; None unless valid.
+        reason: A sentence; None for absent.
+        signatures: One judgement each, when the card carries more than one signature.
+    """
+
+    status: Status
+    kid: str | None = None
+    form: str | None = None
+    covers_contract: bool | None = None
+    alg: str | None = None
+    key: KeySource | None = None
+    proves: Literal["signer", "integrity"] | None = None
+    reason: str | None = None
+    signatures: tuple[Judgement, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """Return the object of docs/format.md section 7.6; `signatures` is there when there is more than one."""
+        told: JsonObject = {
+            "status": self.status,
+            "kid": self.kid,
+            "form": self.form,
+            "covers_contract": self.covers_contract,
+            "alg": self.alg,
+            "key": self.key,
+            "proves": self.proves,
+            "reason": self.reason,
+        }
+        if self.signatures:
+            each: list[Json] = [dict(one.to_json()) for one in self.signatures]
+            told["signatures"] = each
+        return told
+
+
+def judge(card: Card, keys: Sequence[CardKey] = ()) -> Judgement:
+    """Judge the signatures of a card. Never raises, fetches nothing, and its time is bounded.
+
+    Args:
+        card: The card as read.
+        keys: Keys that may speak for the peer whose card this is (`card_keys.keys_for`).
+
+    Returns:
+        The strongest of its signatures: valid under a given key, invalid under one, valid under a key inside
+        the card, invalid under one, undecidable; the first of equals.
+    """
+    document = card.document
+    entries = entries_of(document) if document is not None else []
+    if document is None or not entries:
+        return Judgement("absent")
+    payloads = _Payloads(card, document)
+    each = [_judge_entry(entry, payloads, keys) for entry in entries[:MAX_SIGNATURES]]
+    best = min(each, key=_rank)
+    if len(entries) > MAX_SIGNATURES:
+        note = f"only the first {MAX_SIGNATURES} of {len(entries)} signatures were looked at"
+        best = replace(best, reason=f"{best.reason}; {note}")
+    return replace(best, signatures=tuple(each)) if len(entries) > 1 else best
+
+
+def _rank(one: Judgement) -> int:
+    order = (("valid", True), ("invalid", True), ("valid", False), ("invalid", False))
+    given = one.key is not None and one.key != "card"
+    return order.index((one.status, given)) if (one.status, given) in order else len(order)
+
+
+class _Payloads:
+    """The payloads that a card may stand for, made once, with the form of each."""
+
+    def __init__(self, card: Card, document: CardObject) -> None:
+        self.card = card
+        self.document = document
+        self._forms: dict[bytes, str] | None = None
+
+    def forms(self) -> dict[bytes, str]:
+        """Return payload -> name of the first form that makes it."""
+        if self._forms is None:
+            self._forms = {}
+            for form in FORMS:
+                payload = form.bytes_of(self.document)
+                if payload is not None:
+                    self._forms.setdefault(payload, form.name)
+        return self._forms
+
+    def covers_contract(self, payload: bytes) -> bool | None:
+        """Say whether what was signed, read as a card of its own, has the card's contract."""
+        if self.card.contract is None:
+            return None
+        signed = read_card(payload).contract
+        return signed is not None and signed.hash == self.card.contract.hash
+
+
+def _judge_entry(entry: Entry, payloads: _Payloads, keys: Sequence[CardKey]) -> Judgement:
+    if entry.shape:
+        return _said("undecidable", f"shape: {entry.shape}; what it covers is not known here", kid=entry.kid)
+    header = read_header(entry.protected, entry.header)
+    if header.beyond:
+        return _said("undecidable", header.beyond, header)
+    candidates = _candidates(header, payloads.document, keys)
+    if not candidates:
+        return _said("undecidable", header.fault or _no_key(header, keys), header)
+    fault = header.fault or _fault_of(entry)
+    tried = [_judge_under(key, fault, entry, header, payloads) for key in candidates]
+    best = min(tried, key=_rank)
+    if header.kid is None and best.status == "invalid":
+        reason = f"the signature names no key, and verifies under none of the {len(tried)} tried"
+        return _said("undecidable", reason, header)
+    return best
+
+
+def _candidates(header: Header, document: CardObject, keys: Sequence[CardKey]) -> list[CardKey]:
+    """Return the keys that a signature may mean: those given first, then those that the card brings itself."""
+    given = [key for key in keys if header.kid is None or header.kid in {key.kid, _thumbprint(key)}]
+    inside = embedded_keys(document, header.kid, most=MAX_KEYS)
+    if header.jwk is not None:
+        try:
+            jwk = public_jwk(header.jwk)
+            inside.insert(0, CardKey(header.kid or thumbprint(jwk), jwk, "card"))
+        except FormatError:
+            pass
+    return [*given[:MAX_KEYS], *inside[:MAX_KEYS]]
+
+
+def _thumbprint(key: CardKey) -> str | None:
+    try:
+        return thumbprint(key.jwk)
+    except FormatError:
+        return None
+
+
+def _no_key(header: Header, keys: Sequence[CardKey]) -> str:
+    named = "it names no key" if header.kid is None else f"it names key {shown(header.kid)}"
+    held = f"none of the {len(keys)} given is that one" if keys else "no key was given"
+    pointer = f"; it points to {shown(header.pointer)}, which is never fetched" if header.pointer else ""
+    return f"{named}, {held}, and the card holds none{pointer}"
+
+
+def _fault_of(entry: Entry) -> str:
+    """Say what is wrong with a signature whatever the key, or ""."""
+    if len(entry.signature) > _MAX_SIGNATURE:
+        return f"the signature has {len(entry.signature)} characters, more than {_MAX_SIGNATURE}"
+    if not decode(entry.signature):
+        return "the signature is not base64url without padding"
+    return ""
+
+
+def _judge_under(key: CardKey, fault: str, entry: Entry, header: Header, payloads: _Payloads) -> Judgement:
+    alg = header.alg or ""
+    kind, bound = key.jwk.get("kty"), key.jwk.get("alg")
+    if not fault and KEY_TYPES.get(alg) != kind:
+        fault = f"`alg` is {shown(alg)}, and the key that it names is of type {kind}"
+    if not fault and bound not in (None, alg) and kind != "OKP":
+        fault = f"`alg` is {shown(alg)}, and the key that it names is for {bound} only"
+    if fault:
+        return _said("invalid", fault, header, key=key.source)
+    if "duplicate-keys" in payloads.card.flags:
+        reason = "a key stands twice in one object of the card, so two readers make two payloads of it"
+        return _said("undecidable", reason, header)
+    forms = payloads.forms()
+    if not forms:
+        return _said("undecidable", "the card has no canonical form: it holds what JSON readers do not share", header)
+    verifies = checker(alg, key.jwk)
+    signature = decode(entry.signature) or b""
+    for payload, form in forms.items():
+        body = encode(payload).encode() if header.encoded else payload
+        if verifies(entry.protected.encode() + b"." + body, signature):
+            return replace(
+                _said("valid", _meaning(key), header, key=key.source),
+                form=form,
+                covers_contract=payloads.covers_contract(payload),
+                proves="integrity" if key.source == "card" else "signer",
+            )
+    reason = (
+        f"it verifies under none of the {len(FORMS)} canonical forms known here: the card or the signature was "
+        "changed after signing, or the signer used another form"
+    )
+    return _said("invalid", reason, header, key=key.source)
+
+
+def _meaning(key: CardKey) -> str:
+    if key.source == "card":
+        return "the key lies inside the card: this shows that the card is whole, not who signed it"
+    return "a given key signed this card"
+
+
+def _said(
+    status: Status, reason: str, header: Header | None = None, *, kid: str | None = None, key: KeySource | None = None
+) -> Judgement:
+    named = header.kid if header is not None else kid
+    alg = header.alg if header is not None else None
+    return Judgement(
+        status,
+        kid=printable(named[:MAX_KID]) if named else None,
+        alg=printable(alg[:MAX_KID]) if alg else None,
+        key=key,
+        reason=printable(reason[:_MAX_REASON]),
+    )
