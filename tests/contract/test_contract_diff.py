@@ -135,7 +135,7 @@ CHANGES: list[tuple[str, Json, str, str]] = [
     ("/securitySchemes/key/in", "query", "contract", "incomparable"),
     ("/securitySchemes/key", "REMOVE", "contract", "same"),
     ("/securitySchemes/new", {"type": "mutualTLS"}, "contract", "same"),
-    ("/securitySchemes/new", {"type": "x402"}, "contract", "incomparable"),
+    ("/securitySchemes/new", {"type": "x402"}, "contract", "same"),  # no requirement names it
     ("/skills/0/security", [{"mtls": []}], "contract", "incomparable"),
     ("/skills/0/security", [{"oauth": ["read"], "mtls": []}], "contract", "stricter"),
     ("/skills/0/security", [{}], "contract", "weaker"),
@@ -222,11 +222,18 @@ def test_the_json_of_a_difference() -> None:
     old, new = read(BASE), read(edited("/security", [{"mtls": []}]))
     shown = diff(old, new).to_json()
 
-    assert set(shown) == {"verdict", "authorization", "changes", "old", "new"}
+    assert set(shown) == {"verdict", "authorization", "skills", "changes", "old", "new"}
+    assert shown["skills"] == {"a": "incomparable", "c": "incomparable"}  # b has a list of its own
     assert shown["verdict"] == "contract"
     assert shown["authorization"] == "incomparable"
     assert shown["changes"] == [
-        {"pointer": "/security", "class": "contract", "old": [{"oauth": ["read"]}], "new": [{"mtls": []}]}
+        {
+            "pointer": "/security",
+            "class": "contract",
+            "note": None,
+            "old": [{"oauth": ["read"]}],
+            "new": [{"mtls": []}],
+        }
     ]
     hashes = shown["old"]
     assert isinstance(hashes, dict)

@@ -12,9 +12,10 @@ from a2a_ledger.address import normal_url, same_url
 from a2a_ledger.contract.card_summary import signature_of, summary
 from a2a_ledger.contract.classes import Difference
 from a2a_ledger.contract.difference import Diff, diff, hashes
+from a2a_ledger.contract.direction import Direction, combine, compare_definitions, compare_requirements
 from a2a_ledger.contract.normal_form import FORM, Contract, major_minor
 from a2a_ledger.contract.profile import TERMS_FORM, Alias, Profile, Terms, default_profile, parse_profile, terms_of
-from a2a_ledger.contract.requirements import combine, compare_requirements, in_force, satisfies
+from a2a_ledger.contract.requirements import in_force, satisfies
 from a2a_ledger.contract.seed import seed0
 from a2a_ledger.errors import CardError
 
@@ -28,9 +29,11 @@ __all__ = [
     "Contract",
     "Diff",
     "Difference",
+    "Direction",
     "Profile",
     "Terms",
     "combine",
+    "compare_definitions",
     "compare_requirements",
     "contract_of",
     "default_profile",

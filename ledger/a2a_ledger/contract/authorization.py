@@ -1,48 +1,76 @@
-"""Which way authorization moved between two cards. Pure; docs/format.md section 7."""
+"""Which way authorization moved between two cards, as a whole and skill by skill. Pure; docs/format.md section 7.5."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.contract.card_json import comparable
+from a2a_ledger.contract.card_json import CardObject, comparable, json_text, printable
 from a2a_ledger.contract.dialect import member
-from a2a_ledger.contract.requirements import Direction, combine, compare_requirements, in_force
+from a2a_ledger.contract.direction import Direction, combine, compare_definitions, compare_requirements
+from a2a_ledger.contract.requirements import in_force, open_schemes
 from a2a_ledger.events import Interface
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from a2a_ledger.card import Card
-    from a2a_ledger.contract.card_json import CardObject, CardValue
     from a2a_ledger.contract.classes import Side
+
+
+class Movement(NamedTuple):
+    """Where authorization moved.
+
+    Attributes:
+        authorization: Over the card, each skill that both cards have, both halves of a hybrid, and vendor terms.
+        skills: By skill id, where what a caller of this skill has to present moved; those that did not are left out.
+    """
+
+    authorization: Direction
+    skills: dict[str, Direction]
 
 
 class _Governing(NamedTuple):
     """What one half of a card asks for: scheme table, requirement list, and those of skills."""
 
-    schemes: Mapping[str, CardValue]
+    schemes: Mapping[str, Mapping[str, object]]
     security: list[object]
     skills: Mapping[str, list[object]]
 
+    def of(self, skill: str) -> list[object]:
+        """Return what governs a skill: its own list, else the card's."""
+        return self.skills.get(skill, self.security)
 
-def authorization(old: Side, new: Side) -> Direction:
-    """Return where authorization moved, over the card, each skill that both cards have, and both halves of a hybrid.
 
-    A scheme that means something else under its old name, one scheme in place of another, a scheme that
-    nobody understands, and changed vendor terms are incomparable: no order between them is known.
+def movement(old: Side, new: Side) -> Movement:
+    """Return where authorization moved between two cards.
+
+    Changed vendor terms are incomparable: nobody knows an order between them.
     """
-    if comparable(old.terms.value["paths"]) != comparable(new.terms.value["paths"]):
-        return "incomparable"
+    shared = sorted(skill_ids(old.card) & skill_ids(new.card))
     found: list[Direction] = []
-    for version in ("1.0", "0.3"):
+    skills: dict[str, list[Direction]] = {skill: [] for skill in shared}
+    halves = ("1.0", "0.3") if "legacy" in old.contract.value or "legacy" in new.contract.value else ("1.0",)
+    for version in halves:
         before, after = _governing(old.contract.value, version), _governing(new.contract.value, version)
-        found.append(_definitions(before.schemes, after.schemes))
-        found.append(compare_requirements(before.security, after.security))
-        for skill in sorted(before.skills.keys() | after.skills.keys()):
-            if _has_skill(old.card, skill) and _has_skill(new.card, skill):
-                mine = before.skills.get(skill, before.security)
-                found.append(compare_requirements(mine, after.skills.get(skill, after.security)))
-    return combine(found)
+        found.append(compare_requirements(before.security, after.security, before.schemes, after.schemes))
+        lists = [before.security, after.security]
+        for skill in shared:
+            mine, theirs = before.of(skill), after.of(skill)
+            skills[skill].append(compare_requirements(mine, theirs, before.schemes, after.schemes))
+            lists += [mine, theirs]
+        found.append(_unnamed(before, after, _named(lists)))
+    moved: dict[str, Direction] = {printable(skill): combine(ways) for skill, ways in skills.items()}
+    if comparable(old.terms.value["paths"]) != comparable(new.terms.value["paths"]):
+        found.append("incomparable")
+    return Movement(combine([*found, *moved.values()]), {skill: way for skill, way in moved.items() if way != "same"})
+
+
+def skill_ids(card: Card) -> set[str]:
+    """Return the ids of a card's skills; "" for one without, the JSON text of one that is no text."""
+    listed = member(card.document, "skills")
+    skills = listed if isinstance(listed, list) else [] if listed is None else [listed]
+    ids = (member(skill, "id") for skill in skills)
+    return {one if isinstance(one, str) else "" if one is None else json_text(one) for one in ids}
 
 
 def _governing(value: CardObject, version: str) -> _Governing:
@@ -51,17 +79,27 @@ def _governing(value: CardObject, version: str) -> _Governing:
     half = value.get("legacy", value) if version.startswith("0.") else value
     skills = cast("Mapping[str, object]", member(half, "skills"))
     own = {name: cast("list[object]", in_force(value, interface, name)["security"]) for name in skills}
-    return _Governing(cast("Mapping[str, CardValue]", card["schemes"]), cast("list[object]", card["security"]), own)
+    schemes = cast("Mapping[str, Mapping[str, object]]", card["schemes"])
+    closed = {name: scheme for name, scheme in schemes.items() if name not in open_schemes(schemes)}
+    return _Governing(closed, cast("list[object]", card["security"]), own)
 
 
-def _definitions(old: Mapping[str, CardValue], new: Mapping[str, CardValue]) -> Direction:
-    """Compare two scheme tables; schemes that only came or only went change nothing by themselves."""
-    gone, come = old.keys() - new.keys(), new.keys() - old.keys()
-    changed = any(comparable(old[name]) != comparable(new[name]) for name in old.keys() & new.keys())
-    strange = any(member(scheme, "kind") == "unknown" for scheme in [*map(old.get, gone), *map(new.get, come)])
-    return "incomparable" if changed or strange or (gone and come) else "same"
+def _named(lists: Iterable[list[object]]) -> set[str]:
+    """Return the schemes that some requirement names."""
+    return {name for one in lists for item in one if isinstance(item, dict) for name in cast("dict[str, object]", item)}
 
 
-def _has_skill(card: Card, skill: str) -> bool:
-    listed = member(card.document, "skills")
-    return isinstance(listed, list) and any((member(item, "id") or "") == skill for item in listed)
+def _unnamed(before: _Governing, after: _Governing, named: set[str]) -> Direction:
+    """Compare the schemes that no requirement names: a peer that requires nothing may still ask for one of them.
+
+    One that merely came or went is no move. One that means something else now is, and so is one in the place of
+    another that the card as a whole does not require: whoever held the old credential does not hold the new one.
+    """
+    old, new = before.schemes, after.schemes
+    kept = sorted((old.keys() & new.keys()) - named)
+    found: list[Direction] = [compare_definitions(old[name], new[name]) for name in kept]
+    required = _named([before.security, after.security])
+    replaced = bool(old.keys() - new.keys() - required) and bool(new.keys() - old.keys() - required)
+    if replaced:
+        found.append("incomparable")
+    return combine(found)

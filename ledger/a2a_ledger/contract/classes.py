@@ -67,12 +67,21 @@ class Side(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One changed path: its JSON pointer, its class, and the values; None where there is none."""
+    """One changed path.
+
+    Attributes:
+        pointer: Its JSON pointer, into the new card, or into the old one where the new has nothing.
+        kind: Its class.
+        old: The old value; None when there is none.
+        new: The new value; None when there is none.
+        note: What kind of spelling or near miss it is (docs/format.md section 7.5); "" for a plain change.
+    """
 
     pointer: str
     kind: Kind
     old: CardValue
     new: CardValue
+    note: str = ""
 
 
 def classify(old: Side, new: Side, changes: list[Change]) -> list[Difference]:

@@ -5,10 +5,10 @@ docs/format.md section 7; the JSON of `card diff`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from a2a_ledger.contract.authorization import authorization
+from a2a_ledger.contract.authorization import movement
 from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
 from a2a_ledger.contract.changes import changes_between
 from a2a_ledger.contract.classes import STRENGTH, Difference, Side, classify
@@ -17,7 +17,7 @@ from a2a_ledger.contract.seed import seed0
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
-    from a2a_ledger.contract.requirements import Direction
+    from a2a_ledger.contract.direction import Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Diff:
         changes: One entry a changed path. Order that means nothing is no change.
         old: The old card's hashes: raw, document, contract, seed0.
         new: The new card's.
+        skills: By skill id, where what a caller of that skill has to present moved; only those that did.
     """
 
     verdict: str
@@ -38,15 +39,18 @@ class Diff:
     changes: tuple[Difference, ...]
     old: dict[str, str | None]
     new: dict[str, str | None]
+    skills: dict[str, Direction] = field(default_factory=dict[str, "Direction"])
 
     def to_json(self) -> CardObject:
         """Return the JSON of `card diff`."""
         listed: list[CardValue] = [
-            {"pointer": one.pointer, "class": one.kind, "old": one.old, "new": one.new} for one in self.changes
+            {"pointer": one.pointer, "class": one.kind, "note": one.note or None, "old": one.old, "new": one.new}
+            for one in self.changes
         ]
         return {
             "verdict": self.verdict,
             "authorization": self.authorization,
+            "skills": dict[str, CardValue](self.skills),
             "changes": listed,
             "old": dict[str, CardValue](self.old),
             "new": dict[str, CardValue](self.new),
@@ -84,4 +88,5 @@ def diff(old: Card, new: Card, profile: Profile | None = None) -> Diff:
     changes = classify(*sides, changes_between(before, after))
     # With no change listed only some order that means nothing is another.
     verdict = min((one.kind for one in changes), key=STRENGTH.index, default="prose")
-    return Diff(verdict, authorization(*sides), tuple(changes), *ends)
+    moved = movement(*sides)
+    return Diff(verdict, moved.authorization, tuple(changes), *ends, skills=moved.skills)

@@ -8,15 +8,12 @@ calling without a credential is one of the ways.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.contract.card_json import CardObject, CardValue, canonical
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Interface
-
-Direction: TypeAlias = Literal["same", "stricter", "weaker", "incomparable"]
-"""Where authorization moved, seen from the old requirement."""
 
 # What real 0.1 cards write in `authentication.schemes` when they ask for nothing.
 _LEGACY_OPEN = frozenset({"none", "public"})
@@ -72,67 +69,29 @@ def _scopes(raw: CardValue) -> list[CardValue] | None:
     return None
 
 
-def _alternatives(requirement: Sequence[object]) -> list[dict[str, frozenset[str]] | None]:
-    """Return a normal-form list as scheme → scopes; an alternative that nobody understands is None."""
-    found: list[dict[str, frozenset[str]] | None] = []
-    for item in requirement:
-        if isinstance(item, Mapping):
-            schemes = cast("Mapping[str, object]", item)
-            known = {
-                name: frozenset(str(scope) for scope in cast("list[object]", scopes))
-                for name, scopes in schemes.items()
-                if isinstance(scopes, list)
-            }
-            found.append(known if len(known) == len(schemes) else None)
-        else:
-            found.append(None)
-    return found or [{}]
-
-
 def satisfies(requirement: Sequence[object], schemes_offered: Collection[str]) -> bool:
     """Say whether a credential of these schemes meets a requirement list (scopes cannot be seen in a credential).
 
     Nothing required, and an anonymous alternative `{}`, are met by anything; an alternative of a shape
     that nobody understands is met by nothing.
     """
-    return any(one is not None and set(one) <= set(schemes_offered) for one in _alternatives(requirement))
+    return any(_met(alternative, schemes_offered) for alternative in requirement or [{}])
 
 
-def compare_requirements(old: Sequence[object], new: Sequence[object]) -> Direction:
-    """Say where a requirement list moved, scheme definitions being equal.
-
-    One list is at most as strict as another when whoever meets the other meets it too. An added
-    alternative is weaker, an added scheme or scope inside an alternative is stricter.
-    """
-    weaker = _at_most(new, old)
-    stricter = _at_most(old, new)
-    if weaker and stricter:
-        return "same"
-    if weaker:
-        return "weaker"
-    return "stricter" if stricter else "incomparable"
+def _met(alternative: object, schemes_offered: Collection[str]) -> bool:
+    if not isinstance(alternative, dict):
+        return False
+    needs = cast("dict[str, object]", alternative)
+    return all(name in schemes_offered and isinstance(scopes, list) for name, scopes in needs.items())
 
 
-def _at_most(low: Sequence[object], high: Sequence[object]) -> bool:
-    """Say whether whoever meets `high` meets `low`."""
-    lows, highs = _alternatives(low), _alternatives(high)
-    if None in lows or None in highs:
-        # Nobody knows what a shape like this asks for: comparable to itself only.
-        return list(low) == list(high)
-    return all(any(one is not None and other is not None and _covers(one, other) for one in lows) for other in highs)
-
-
-def _covers(low: Mapping[str, frozenset[str]], high: Mapping[str, frozenset[str]]) -> bool:
-    """Say whether a credential good for the alternative `high` is good for `low`."""
-    return all(name in high and scopes <= high[name] for name, scopes in low.items())
-
-
-def combine(directions: Iterable[Direction]) -> Direction:
-    """Return one direction for several requirement lists that moved together."""
-    moved = set(directions) - {"same"}
-    if not moved:
-        return "same"
-    return moved.pop() if len(moved) == 1 else "incomparable"
+def open_schemes(schemes: Mapping[str, Mapping[str, object]]) -> set[str]:
+    """Return the names of the 0.1 schemes that ask for nothing: `none` and `public`."""
+    return {
+        name
+        for name, scheme in schemes.items()
+        if scheme.get("kind") == "legacy" and name.strip().lower() in _LEGACY_OPEN
+    }
 
 
 def in_force(contract: Mapping[str, object], interface: Interface | None, skill: str | None) -> dict[str, object]:
@@ -151,11 +110,7 @@ def in_force(contract: Mapping[str, object], interface: Interface | None, skill:
     security = cast("list[object]", half["security"])
     if skill is not None:
         security = skills.get(skill, security)
-    open_names = {
-        name
-        for name, scheme in schemes.items()
-        if scheme.get("kind") == "legacy" and name.strip().lower() in _LEGACY_OPEN
-    }
+    open_names = open_schemes(schemes)
     return {"schemes": schemes, "security": [_without(item, open_names) for item in security]}
 
 
