@@ -22,7 +22,7 @@ find; no proof rests on one.
 | `aborted:<peer>` | send.aborted | sends that a change of contract stopped |
 | `hint:<peer>` | message.recorded: an answer 401 | hints that the card may be stale |
 | `contradicted:<peer>` | violation.detected: contract class, certain, about the peer | what contradicts a card |
-| `type:<type>` | key events, checkpoint.anchored | the few ledger-wide events |
+| `type:<type>` | key events, card.manifest, checkpoint.anchored | the few events that concern the whole ledger |
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset({str, int})
 _SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
-_LEDGER_WIDE = frozenset({"checkpoint.anchored.v1", "key.added.v1", "key.retired.v1", "key.revoked.v1"})
+_LEDGER_WIDE = frozenset(
+    {"card.manifest.v1", "checkpoint.anchored.v1", "key.added.v1", "key.retired.v1", "key.revoked.v1"}
+)
 _HTTP_OK = 200
 _HTTP_UNAUTHORIZED = 401
 
