@@ -90,12 +90,12 @@ def peer_id(url: str) -> str:
 def typed_card_url(text: str) -> str | None:
     """Return the public card's url for what a person typed: a card's url, or the bare origin of an agent.
 
-    None: the text is no http(s) url.
+    The fallback card `agent.json` belongs to the public card beside it. None: the text is no http(s) url.
     """
     parts = _split(text.strip())
     if parts is None or parts.scheme not in {"http", "https"}:
         return None
-    path = parts.path if parts.path.strip("/") else CARD_PATH
+    path = re.sub(r"/agent\.json\Z", "/agent-card.json", parts.path) if parts.path.strip("/") else CARD_PATH
     return f"{parts.scheme}://{parts.host}{path}"
 
 

@@ -14,9 +14,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.address import peer_id, typed_card_url
 from a2a_ledger.checkpoint import SignedCheckpoint, checkpoint_of, open_checkpoint, read_number
+from a2a_ledger.codec import canonical
 from a2a_ledger.errors import FormatError, PolicyError
 from a2a_ledger.keys import COSIGNATURE, ED25519, ROLES, Verifier, parse_vkey
+from a2a_ledger.signature import base64url
+from a2a_ledger.signature.card_keys import CardKey, read_card_keys
+from a2a_ledger.signature.peer_keys import check_key_ids
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -31,12 +36,20 @@ class Group(NamedTuple):
     members: tuple[str, ...]
 
 
+class CardTrust(NamedTuple):
+    """A key that is trusted for the cards of one peer, whose public card lies at `url`."""
+
+    url: str
+    key: CardKey
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What a reader trusts, given from outside: a C2SP tlog-policy and our further lines.
 
-    A C2SP reader skips ours as comments: `# a2a-ledger: <role> <vkey>`, the role one of
-    `keys.ROLES`. `trusted` holds these keys, by role; the rest is C2SP's.
+    A C2SP reader skips ours as comments. `# a2a-ledger: <role> <vkey>`, the role one of `keys.ROLES`: `trusted`
+    holds these keys, by role. `# a2a-ledger: card <url> <base64url of a JWK>`: `cards` holds these, each for the
+    cards of the peer whose public card lies at that url. The rest is C2SP's.
     """
 
     logs: tuple[Verifier, ...] = ()
@@ -44,6 +57,7 @@ class Policy:
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     quorum: str = "none"
     trusted: Mapping[str, tuple[Verifier, ...]] = field(default_factory=dict[str, tuple[Verifier, ...]])
+    cards: tuple[CardTrust, ...] = ()
 
     def keys(self, role: str) -> tuple[Verifier, ...]:
         """Return all keys that are trusted for a role."""
@@ -91,6 +105,7 @@ class Policy:
         lines += [f"group {name} {group.threshold} {' '.join(group.members)}" for name, group in self.groups.items()]
         lines.append(f"quorum {self.quorum}")
         lines += [f"# a2a-ledger: {role} {key.vkey}" for role, keys in self.trusted.items() for key in keys]
+        lines += [f"# a2a-ledger: card {card.url} {base64url.encode(canonical(card.key.jwk))}" for card in self.cards]
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -110,7 +125,9 @@ def parse_policy(raw: bytes | str) -> Policy:
             raise FormatError(f"policy line {number}: {error}") from None
     if reader.quorum is None:
         raise FormatError("a policy has exactly one quorum line, found none: write `quorum none` to ask for no witness")
-    return Policy(tuple(reader.logs), reader.witnesses, reader.groups, reader.quorum, reader.trusted)
+    return Policy(
+        tuple(reader.logs), reader.witnesses, reader.groups, reader.quorum, reader.trusted, tuple(reader.cards)
+    )
 
 
 class _PolicyReader:
@@ -122,6 +139,7 @@ class _PolicyReader:
         self.groups: dict[str, Group] = {}
         self.quorum: str | None = None
         self.trusted: dict[str, tuple[Verifier, ...]] = {}
+        self.cards: list[CardTrust] = []
         self._roles: dict[bytes, str] = {}  # public key -> role: one key, one role, and once
         self._grouped: set[str] = set()
 
@@ -150,14 +168,32 @@ class _PolicyReader:
                 raise FormatError(f"expected a log, witness, group or quorum line, found {line[:80]!r}")
 
     def _trust(self, fields: list[str]) -> None:
-        if len(fields) != 2 or fields[0] not in ROLES:  # noqa: PLR2004 - role and vkey
-            # Never skipped as a mere comment: somebody meant to trust this key.
-            raise FormatError(
-                f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, found {fields}"
-            )
-        role, vkey = fields
+        match fields:
+            case ["card", url, jwk]:
+                self._trust_card(url, jwk)
+                return
+            case [role, vkey] if role in ROLES:
+                pass
+            case _:
+                # Never skipped as a mere comment: somebody meant to trust this key.
+                raise FormatError(
+                    f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, or `# a2a-ledger: card "
+                    f"<url of the public card> <base64url of a JWK>`, found {len(fields)} fields that begin with "
+                    f"{fields[:1]}"
+                )
         key = self._key(role, vkey, COSIGNATURE if role == "witness" else ED25519)
         self.trusted[role] = (*self.trusted.get(role, ()), key)
+
+    def _trust_card(self, url: str, jwk: str) -> None:
+        card_url = typed_card_url(url)
+        if card_url is None:
+            raise FormatError(f"expected the http(s) url of a peer's public card, found {url[:80]!r}")
+        data = base64url.decode(jwk)
+        if data is None:  # not quoted: it may be a private key that somebody took for the public one
+            raise FormatError("expected the base64url of a JWK, without padding, found something else")
+        keys = read_card_keys(data, source="policy", peer=peer_id(card_url))
+        self.cards += [CardTrust(card_url, key) for key in keys]
+        check_key_ids([card.key for card in self.cards])
 
     def _key(self, role: str, vkey: str, kind: int) -> Verifier:
         key = parse_vkey(vkey)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.attribution import card_source, peer_at, peer_of_card
 from a2a_ledger.capture.card_key import CardKey, key_of, selecting, variant_of
+from a2a_ledger.capture.card_signature import judged_signature
 from a2a_ledger.capture.credentials import ApiKeyPlace, find_secrets
 from a2a_ledger.capture.known_schemes import schemes_in
 from a2a_ledger.capture.redact import Secret, cut, cut_url, starred, wanted_of
@@ -25,7 +26,7 @@ from a2a_ledger.capture.redacted import (
 )
 from a2a_ledger.card import read_card
 from a2a_ledger.codec import canonical
-from a2a_ledger.contract import FORM, contract_of, seed0, signature_of
+from a2a_ledger.contract import FORM, contract_of, seed0
 from a2a_ledger.events import CardFetched, CardFetchFailed, Interface
 from a2a_ledger.wire import header
 from a2a_ledger.wire.jsontext import lift
@@ -230,7 +231,7 @@ def card_event(  # noqa: PLR0913 - see message_event
     )
     if status == _NOT_MODIFIED and kept is not None:
         return _not_modified(fetched, kept), blobs
-    return _read(fetched, card, wanted_of(ask.secrets)), blobs
+    return _read(fetched, card, wanted_of(ask.secrets), at), blobs
 
 
 def card_failure_event(
@@ -269,7 +270,7 @@ def configured_card_event(
         form=FORM,
     )
     body = cut("card", proto_json, (), redactor=redactor, keep=at.settings.keep_body)
-    return _read(fetched, card, ()), {"body": body}
+    return _read(fetched, card, (), at), {"body": body}
 
 
 def _marks(ask: CardAsk, at: ContractLedger) -> list[Credential] | None:
@@ -295,8 +296,8 @@ def _failed(ask: CardAsk, outcome: str, answered_url: str, at: ContractLedger) -
     )
 
 
-def _read(fetched: CardFetched, card: Card, wanted: Sequence[bytes]) -> CardFetched:
-    """Return the event with what the bytes say as a card; the interfaces without the octets of `wanted`."""
+def _read(fetched: CardFetched, card: Card, wanted: Sequence[bytes], at: ContractLedger) -> CardFetched:
+    """Return the event with what the bytes say as a card, without the octets of `wanted`."""
     contract = contract_of(card)
     listed = contract.interfaces if contract else None
     shown = [_without(interface, wanted) for interface in _within(listed or [])]
@@ -311,7 +312,7 @@ def _read(fetched: CardFetched, card: Card, wanted: Sequence[bytes]) -> CardFetc
         seed0=seed0(card),
         dialect=card.dialect,
         interfaces=shown if listed is not None else None,
-        signature=cast("JsonObject", signature_of(card)) if card.is_card else None,
+        signature=judged_signature(card, fetched.peer, at, wanted) if card.is_card else None,
     )
 
 
