@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import rfc8785
 
-from a2a_ledger.address import peer_id
+from a2a_ledger.address import peer_id, typed_card_url
 from a2a_ledger.contract.card_json import parse, printable
 from a2a_ledger.errors import FormatError
 from a2a_ledger.keys import check_public_key
@@ -151,11 +151,12 @@ def _card_key(entry: CardValue, source: KeySource, peer: str | None) -> CardKey:
     jwk = public_jwk(entry)
     stated = entry.get("peer") if isinstance(entry, dict) else None
     if stated is not None:
-        if not isinstance(stated, str) or "://" not in stated:
-            raise FormatError("`peer` is the url of the public card that the key speaks for")
-        own = peer_id(stated)
+        url = typed_card_url(stated) if isinstance(stated, str) else None
+        if url is None:
+            raise FormatError("`peer` is the http(s) url of the public card that the key speaks for")
+        own = peer_id(url)
         if peer not in {None, own}:
-            raise FormatError(f"this key speaks for {printable(stated)}, another peer than the one it is given for")
+            raise FormatError(f"this key speaks for {printable(url)}, another peer than the one it is given for")
         peer = own
     kid = jwk.get("kid")
     return CardKey(kid if isinstance(kid, str) else thumbprint(jwk), jwk, source, peer)
