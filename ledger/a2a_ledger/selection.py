@@ -1,9 +1,10 @@
 """Which events tell the story of one task: its stream, its findings, and the card fetches that both rest on.
 
 The replay of a task and its export read the same selection, so what a replay shows is what a bundle
-holds. Of the peer's stream only card fetches are taken: those that an event of the task refers to
+holds. Of the peer's stream only card fetches are taken, those that an event of the task refers to
 and those that fall into the task's time, since the rules about our own conduct look at what lies
-between. Other tasks are never taken, even where a finding about the peer names them.
+between; and the keys by which signed ones among them were judged. Other tasks are never taken, even
+where a finding about the peer names them.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory
     fetches += [answer for record in events for answer in _stood(store, record)]
     between = _between(store, peer, fetches, events[0].n, events[-1].n)
     fetches += [*between, *_referred(store, between)]
+    fetches += _card_keys(store, fetches)
     return TaskStory(
         task=task,
         peer=peer,
@@ -139,6 +141,17 @@ def _stood(store: Store, decision: Record) -> list[Record]:
                 return [record]
         ver, seen = page[-1].ver, seen + len(page)
     return []
+
+
+def _card_keys(store: Store, fetches: list[Record]) -> list[Record]:
+    """Return the key events that signed cards among these were judged by: those of their peers up to the last one."""
+    signed: dict[str, int] = {}
+    for record in fetches:
+        status = members(record.data.get("signature")).get("status", "absent")
+        peer = record.data.get("peer")
+        if status != "absent" and isinstance(peer, str):
+            signed[peer] = max(record.n, signed.get(peer, -1))
+    return [record for peer, last in signed.items() for record in store.tagged(f"cardkey:{peer}") if record.n < last]
 
 
 def _between(store: Store, peer: str, known: list[Record], first: int, last: int) -> list[Record]:

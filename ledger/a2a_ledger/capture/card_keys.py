@@ -54,7 +54,7 @@ def keys_in_force(at: ContractLedger, peer: str) -> tuple[CardKey, ...]:
 
     A file that cannot be read any more is logged and counts as empty: no fetch may be lost because of it.
     """
-    recorded = tuple(one.key for one in keys_of_peer(at.store, peer) if one.in_force())
+    recorded = tuple(one.key for one in keys_of_peer(at.store, peer) if one.in_force)
     try:
         by_file = file_keys(at, peer)
     except UsageError as e:
@@ -105,7 +105,7 @@ def retire_card_key(
     Raises:
         UsageError: the log records no such key in force.
     """
-    in_force = [one for one in keys_of_peer(ledger.store, peer.id) if one.in_force()]
+    in_force = [one for one in keys_of_peer(ledger.store, peer.id) if one.in_force]
     found = next((one for one in in_force if one.key.kid == kid), None)
     if found is None:
         where = ", ".join(ascii(one.key.kid) for one in in_force) or "none"

@@ -68,11 +68,10 @@ class RecordedKey:
     added: Record
     retired: Record | None = None
 
-    def in_force(self, before: int | None = None) -> bool:
-        """Say whether it may speak now, or for the event at log index `before`."""
-        if before is None:
-            return self.retired is None
-        return self.added.n < before and (self.retired is None or self.retired.n > before)
+    @property
+    def in_force(self) -> bool:
+        """Say whether it may speak, as far as these events go."""
+        return self.retired is None
 
 
 def recorded_keys(records: Iterable[Record]) -> list[RecordedKey]:

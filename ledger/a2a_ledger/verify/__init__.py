@@ -21,7 +21,8 @@ PROVEN with what would settle it, and a step that fails stops none of the others
 11. Check each finding's place and signed statement, by the key that speaks for statements: its subjects are the
     shown leaves. Read the shown content again and hold it against what the records say of it. Then decide and
     judge again over the shown records and compare bytes (R); what is left out or not shown leaves R open.
-12. Whether all leaves of the log are shown (C3), and what the peer itself signed (S).
+12. Whether all leaves of the log are shown (C3), and what the peer itself signed (S): no message, in this form; whether
+    a card is signed is said by the reader's keys for that peer, and proves nothing of a message.
 13. One verdict: "invalid" if anything is; "self-consistent only" without trust from outside; "verified" if every
     required claim (I L P C2 R by default, A too if the reader gave an earlier checkpoint) is VALID; else
     "not proven".
@@ -39,6 +40,7 @@ from a2a_ledger.bundle import SIGNATURE, Bundle, file_faults, foreign_files, ove
 from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
+from a2a_ledger.verify.card_signatures import card_signatures
 from a2a_ledger.verify.proven import (
     check_inclusion,
     judge_earlier,
@@ -268,10 +270,11 @@ class _Examination:
             record.type == "message.recorded.v1" and record.data.get("direction") == "in"
             for record in shown.records.values()
         )
+        cards = card_signatures(shown.records.values(), [card.key for card in self.policy.cards] if self.policy else [])
         self.claims["S"] = Claim(
             "S",
             "NOT PROVEN",
-            f"{from_peer} messages are shown as received; the peer signed none of them",
+            _some([f"{from_peer} messages are shown as received; the peer signed none of them", *cards]),
             "the peer's own ledger (`reconcile`), or message signatures",
         )
         peers = sorted({str(record.data["peer_url"]) for record in shown.records.values() if "peer_url" in record.data})

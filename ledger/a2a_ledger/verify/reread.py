@@ -28,6 +28,8 @@ from a2a_ledger.divergence.reading import (
     ref,
     text,
 )
+from a2a_ledger.signature.peer_keys import ADDED, recorded_keys
+from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
 from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class _Found:
         for record in records.values():
             self.streams.setdefault(record.stream, []).append(record)
         self._places = {(record.stream, record.ver): record for record in records.values()}
+        self.card_keys = recorded_keys(records[n] for n in sorted(records))
 
     def named(self, record: Record, name: str) -> Record | None:
         """Return the event that a field of a record refers to; None: none, or it is not shown."""
@@ -106,6 +109,8 @@ def _fetched(record: Record, found: _Found) -> Iterable[_Difference]:
         stands = found.named(record, "not_modified")
         if stands is not None:
             yield from _as_fetched(record, stands, "not_modified")
+            if data.get("signature", stands.data.get("signature")) != stands.data.get("signature"):
+                yield _Difference(f"signature is not that of the fetch at {stands.n}, whose octets it says stand")
         return
     gap = _gap(record, ["body"])
     card = read_card(content(record, "body") or b"")
@@ -121,6 +126,14 @@ def _fetched(record: Record, found: _Found) -> Iterable[_Difference]:
     for name, value in made.items():
         if data.get(name) != value:
             yield _Difference(f"{name} is not that of the card that was served", gap)
+    if not gap:
+        yield from map(_Difference, contradictions(record, card, found.card_keys))
+
+
+def _key_added(record: Record, _: _Found) -> Iterable[_Difference]:
+    problem = key_contradiction(record.data)
+    if problem:
+        yield _Difference(problem)
 
 
 def _as_fetched(record: Record, fetch: Record, where: str) -> Iterable[_Difference]:
@@ -218,6 +231,7 @@ def _why_open(record: Record) -> str:
 
 
 _CHECKS = {
+    ADDED: _key_added,
     CARD_FETCHED: _fetched,
     CAPTURED: _captured,
     RECONSTRUCTED: _captured,
