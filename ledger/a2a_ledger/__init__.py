@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.guard import Guard, guard
+    from a2a_ledger.capture.manifests import add_manifest
     from a2a_ledger.contract.seed import AgentCard, Task, TaskState, capture_contract, verify_peer_message
     from a2a_ledger.errors import (
         CaptureError,
@@ -41,6 +42,7 @@ _HOME = {
     "StoreError": "errors",
     "Task": "contract.seed",
     "TaskState": "contract.seed",
+    "add_manifest": "capture.manifests",
     "capture_contract": "contract.seed",
     "guard": "capture.guard",
     "verify_peer_message": "contract.seed",
@@ -61,6 +63,7 @@ __all__ = [
     "StoreError",
     "Task",
     "TaskState",
+    "add_manifest",
     "capture_contract",
     "guard",
     "verify_peer_message",

@@ -180,6 +180,13 @@ def _card_failed(data: JsonObject) -> tuple[str, str]:
     return "promised", f"card {data.get('url')}: {data.get('outcome')} {data.get('status') or ''}".rstrip()
 
 
+def _manifest(data: JsonObject) -> tuple[str, str]:
+    return (
+        "promised",
+        f"manifest, {data.get('status')}: contract {data.get('contract_hash')} until {data.get('floor_until')}",
+    )
+
+
 def _captured(data: JsonObject) -> tuple[str, str]:
     used = data.get("interface")
     where = f"{used['binding']} {used['version']} {used['url']}" if isinstance(used, dict) else "no interface"
@@ -219,6 +226,7 @@ def _other(_: JsonObject) -> tuple[str, str]:
 _PARTS = {
     "card.fetched.v1": _card,
     "card.fetch_failed.v1": _card_failed,
+    "card.manifest.v1": _manifest,
     "contract.captured.v1": _captured,
     "contract.reconstructed.v1": _captured,
     "freshness.decided.v1": _decided,

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.codec import timestamp
+from a2a_ledger.divergence.reading import content
 from a2a_ledger.errors import FormatError
 from a2a_ledger.events import CardManifest
 from a2a_ledger.manifest import EXPIRED, VALID, read_manifest
@@ -194,6 +195,6 @@ def _recorded(record: Record) -> _Recorded:
         ref=record.ref,
         status=cast("str", data["status"]),
         floor_until=cast("str", data["floor_until"]),
-        envelope=record.content("manifest"),
+        envelope=content(record, "manifest"),
         rank=(trusted, min(issued, at), -floor.timestamp(), record.n) if trusted else (False, at, 0.0, record.n),
     )

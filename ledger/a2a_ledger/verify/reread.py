@@ -30,6 +30,7 @@ from a2a_ledger.divergence.reading import (
 )
 from a2a_ledger.signature.peer_keys import ADDED, recorded_keys
 from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
+from a2a_ledger.verify.pinned import MANIFEST, differences_of_decision, differences_of_manifest
 from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
@@ -160,7 +161,14 @@ def _captured(record: Record, found: _Found) -> Iterable[_Difference]:
         yield _Difference("freezes a contract of no fetch", "it names none")
 
 
+def _manifest(record: Record, found: _Found) -> Iterable[_Difference]:
+    gap = "the record has no such blob" if "manifest" not in record.blobs else _gap(record, ["manifest"])
+    for what in differences_of_manifest(record, found.streams.get("ledger", ())):
+        yield _Difference(what, gap)
+
+
 def _decided(record: Record, found: _Found) -> Iterable[_Difference]:
+    yield from _decided_under_manifest(record, found)
     card = members(members(record.data.get("inputs")).get("card"))
     fetch = found.named(record, "card")
     if not card:
@@ -180,6 +188,17 @@ def _decided(record: Record, found: _Found) -> Iterable[_Difference]:
         if fetch.ver <= answer.ver and answer.n < record.n and answer.type == CARD_FETCHED
     ):
         yield _Difference(f"was decided about a fetch at {at}", "no shown fetch of that contract is of that time")
+
+
+def _decided_under_manifest(record: Record, found: _Found) -> Iterable[_Difference]:
+    if not members(members(record.data.get("inputs")).get("manifest")):
+        return
+    manifest = found.named(record, "manifest")
+    if manifest is not None:
+        for what in differences_of_decision(record, manifest, found.named(record, "card")):
+            yield _Difference(what)
+    elif "manifest" not in record.data:
+        yield _Difference("was decided with a manifest of no event", "it names none")
 
 
 def same_time(one: str | None, other: str) -> bool:
@@ -236,5 +255,6 @@ _CHECKS = {
     CAPTURED: _captured,
     RECONSTRUCTED: _captured,
     "freshness.decided.v1": _decided,
+    MANIFEST: _manifest,
     MESSAGE: _message,
 }
