@@ -22,6 +22,7 @@ def print_table(  # noqa: PLR0913 - each is named at the call, and most have a d
     drop: Sequence[str] = (),
     fold: Sequence[str] = (),
     head: bool = True,
+    columns_in: Mapping[str, str] | None = None,
 ) -> None:
     """Print rows under a head.
 
@@ -33,9 +34,10 @@ def print_table(  # noqa: PLR0913 - each is named at the call, and most have a d
         fold: columns of prose, which may take several lines; any other one is never folded, since a
             part of an id is of no use.
         head: print the names too.
+        columns_in: colours of whole columns, for a terminal.
     """
     if sys.stdout.isatty():
-        _rich_table(columns, rows, styles or {}, drop, fold, head=head)
+        _rich_table(columns, rows, styles or {}, drop, fold, head=head, columns_in=columns_in or {})
         return
     widths = [max(len(name), *(len(row[i]) for row in rows)) if rows else len(name) for i, name in enumerate(columns)]
     for row in (columns, *rows) if head else rows:
@@ -66,6 +68,7 @@ def _rich_table(  # noqa: PLR0913 - the parts of print_table
     fold: Sequence[str],
     *,
     head: bool,
+    columns_in: Mapping[str, str],
 ) -> None:
     from rich.cells import cell_len  # noqa: PLC0415 - only a terminal pays for it
     from rich.console import Console  # noqa: PLC0415 - same
@@ -78,7 +81,13 @@ def _rich_table(  # noqa: PLR0913 - the parts of print_table
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_header=head)
     for name in shown:
         folds = name in fold
-        table.add_column(name, overflow="fold", no_wrap=not folds, min_width=None if folds else widths[name])
+        table.add_column(
+            name,
+            overflow="fold",
+            no_wrap=not folds,
+            min_width=None if folds else widths[name],
+            style=columns_in.get(name, ""),
+        )
     for row in rows:
         cells = dict(zip(columns, row, strict=True))
         table.add_row(*(Text(cells[name], style=styles.get(cells[name].split(" ")[0], "")) for name in shown))

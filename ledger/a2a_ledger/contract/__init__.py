@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import normal_url, same_url
-from a2a_ledger.contract.card_summary import signature_of, summary
+from a2a_ledger.contract.card_summary import summary
 from a2a_ledger.contract.classes import Difference
 from a2a_ledger.contract.difference import Diff, diff, hashes
 from a2a_ledger.contract.direction import Direction, combine, compare_definitions, compare_requirements
@@ -47,7 +47,6 @@ __all__ = [
     "same_url",
     "satisfies",
     "seed0",
-    "signature_of",
     "summary",
     "terms_of",
 ]

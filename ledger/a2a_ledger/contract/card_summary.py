@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from a2a_ledger.contract.card_json import CardObject, CardValue, plain
-from a2a_ledger.contract.dialect import member, states
+from a2a_ledger.contract.dialect import states
 from a2a_ledger.contract.difference import hashes
 from a2a_ledger.contract.normal_form import FORM
 
@@ -15,8 +13,13 @@ if TYPE_CHECKING:
     from a2a_ledger.card import Card
 
 
-def summary(card: Card) -> CardObject:
-    """Return what `card show --format json` prints; works for whatever bytes came."""
+def summary(card: Card, signature: CardObject | None = None) -> CardObject:
+    """Return what `card show --format json` prints; works for whatever bytes came.
+
+    Args:
+        card: the card.
+        signature: what was judged of its signatures (section 7.6); None: nobody did.
+    """
     contract = card.contract
     document = card.document
     interfaces = contract.interfaces if contract else []
@@ -31,35 +34,5 @@ def summary(card: Card) -> CardObject:
             "security": states(document, "security", "securityRequirements", "authentication"),
         },
         "flags": list[CardValue](card.flags),
-        "signature": signature_of(card),
+        "signature": signature,
     }
-
-
-def signature_of(card: Card) -> CardObject:
-    """Return what can be said of a card's signatures without a key: absent, or undecidable with the key ids."""
-    listed = member(card.document, "signatures")
-    if not listed:
-        return {"status": "absent", "kid": None, "form": None, "covers_contract": None}
-    kids = [_key_id(entry) for entry in listed] if isinstance(listed, list) else []
-    named = ", ".join(kid for kid in kids if kid)
-    return {"status": "undecidable", "kid": named or None, "form": None, "covers_contract": None}
-
-
-def _key_id(entry: CardValue) -> str:
-    """Return the key id that a signature names, in its protected header or beside it."""
-    for header in (_protected(member(entry, "protected")), member(entry, "header"), entry):
-        kid = member(header, "kid", "keyId")
-        if isinstance(kid, str):
-            return kid
-    return ""
-
-
-def _protected(text: CardValue) -> CardValue:
-    """Return a JWS protected header (RFC 7515 section 4), or None when it is none."""
-    if not isinstance(text, str):
-        return None
-    try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        return cast("CardValue", json.loads(data))
-    except (ValueError, RecursionError):
-        return None
