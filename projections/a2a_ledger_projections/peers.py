@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from a2a_ledger_projections.base import ViewFollower
+from a2a_ledger_projections.signatures import signature_word
 from a2a_ledger_projections.states import Standing, advance, new_standing
 from a2a_ledger_projections.view import View, text
 
@@ -41,6 +42,7 @@ class PeerRow(TypedDict):
     contract: str | None  # of the newest fetched card that can be captured
     form: str | None
     validator: str  # none honoured ignored lied
+    signature: str | None  # of the newest fetched card: absent valid integrity invalid undecidable
     fetches: int
     aborts: int
     probes_in_flight: int
@@ -83,7 +85,7 @@ def fold(fact: Fact, rows: Rows) -> None:
 
 VIEW = View(
     name="peers",
-    edition=1,
+    edition=2,
     types=frozenset(
         {
             "card.fetched.v1",
@@ -113,6 +115,7 @@ def _new_row(peer: str, fact: Fact) -> PeerRow:
         "contract": None,
         "form": None,
         "validator": "none",
+        "signature": None,
         "fetches": 0,
         "aborts": 0,
         "probes_in_flight": 0,
@@ -135,6 +138,7 @@ def _fetch(row: PeerRow, fact: Fact) -> None:
         row["probes_in_flight"] += 1
     if fact.type == "card.fetched.v1":
         _judge_validator(row, fact)
+        row["signature"] = signature_word(data) or row["signature"]
         if text(data, "contract_hash") is not None:
             row["contract"], row["form"] = text(data, "contract_hash"), text(data, "form")
 

@@ -15,6 +15,7 @@ from a2a_ledger.codec.canonical import parse_canonical
 from a2a_ledger.contract import contract_of
 from a2a_ledger.divergence.reading import leg_of
 from a2a_ledger.errors import FormatError
+from a2a_ledger_projections.signatures import signature_words
 from a2a_ledger_projections.view import text
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def _card(record: Record) -> tuple[str, str]:
     card = contract_of(read_card(body)) if contract and (body := record.content("body")) else None
     schemes = offers(cast("JsonObject", card.value)) if card else []
     words += f" ({', '.join(schemes)})" if schemes else ""
+    signed = signature_words(data)
+    words += f"; {signed}" if signed else ""
     flags = [str(flag) for flag in cast("list[Json]", data.get("flags") or [])]
     words += f"; {', '.join(flags)}" if flags else ""
     return "card", f"{words}  [{purpose}]"
@@ -91,6 +94,16 @@ def _manifest(record: Record) -> tuple[str, str]:
     data = record.data
     contract, floor = _short(text(data, "contract_hash")), text(data, "floor_until")
     return "manifest", f"{text(data, 'status')}, contract {contract}, floor until {floor}"
+
+
+def _key_added(record: Record) -> tuple[str, str]:
+    data = record.data
+    return "card key", f"{text(data, 'kid')!r} may speak for the peer's cards from here on, by {text(data, 'who')}"
+
+
+def _key_retired(record: Record) -> tuple[str, str]:
+    data = record.data
+    return "card key", f"{text(data, 'kid')!r} is retired, by {text(data, 'who')}: {text(data, 'reason')}"
 
 
 def _accepted(record: Record) -> tuple[str, str]:
@@ -245,6 +258,8 @@ _TELLERS: dict[str, Callable[[Record], tuple[str, str]]] = {
     "card.fetched.v1": _card,
     "card.fetch_failed.v1": _card_failed,
     "card.manifest.v1": _manifest,
+    "card_key.added.v1": _key_added,
+    "card_key.retired.v1": _key_retired,
     "contract.accepted.v1": _accepted,
     "freshness.decided.v1": _decided,
     "contract.captured.v1": _frozen,

@@ -46,6 +46,7 @@ _PEER_MEMBERS = (
     "url",
     "contract",
     "validator",
+    "signature",
     "fetches",
     "aborts",
     "probes_in_flight",
@@ -152,6 +153,7 @@ def peers(session: Session) -> None:
         "ID",
         "CONTRACT",
         "VALIDATOR",
+        "SIGNATURE",
         "TASKS",
         "FETCHES",
         "ABORTS",
@@ -160,7 +162,7 @@ def peers(session: Session) -> None:
         "DOWNGRADES",
     ]
     cells = [_peer_cells(row) for row in rows]
-    print_table(columns, cells, styles={"lied": "red", "ignored": "yellow"}, drop=columns[:1:-1])
+    print_table(columns, cells, styles={"lied": "red", "invalid": "red", "ignored": "yellow"}, drop=columns[:1:-1])
     if not rows:
         note("No peer is recorded yet.")
 
@@ -217,7 +219,14 @@ def _task_cells(row: TaskRow, shown: int) -> list[str]:
 def _peer_cells(row: PeerRow) -> list[str]:
     counts = ("tasks", "fetches", "aborts", "probes_in_flight", "cancels_after_probe", "downgrade_windows")
     numbers = [str(cast("dict[str, object]", row)[name]) for name in counts]
-    return [host(row["url"]), row["peer"][:8], short_hash(row["contract"]), row["validator"], *numbers]
+    return [
+        host(row["url"]),
+        row["peer"][:8],
+        short_hash(row["contract"]),
+        row["validator"],
+        row["signature"] or "-",
+        *numbers,
+    ]
 
 
 def _print_head(story: Story, *, keyless: bool) -> None:
