@@ -32,6 +32,7 @@ from a2a_ledger.wire import EXTENSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a.server.context import ServerCallContext
     from a2a.server.events import EventQueue
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -108,7 +109,9 @@ class Wire:
 class Agent:
     """The running agent: its url, its card and what came over its wire."""
 
-    def __init__(self, *, versions: tuple[str, ...] = ("1.0", "0.3"), cache_control: str | None = None) -> None:
+    def __init__(
+        self, *, versions: tuple[str, ...] = ("1.0", "0.3"), cache_control: str | None = None, extended: bool = False
+    ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
@@ -126,7 +129,20 @@ class Agent:
             default_output_modes=["text/plain"],
             skills=[AgentSkill(id="echo", name="echo", description="echo", tags=["echo"])],
         )
-        handler = DefaultRequestHandler(agent_executor=Worker(), task_store=InMemoryTaskStore(), agent_card=self.card)
+        self.extended = AgentCard()
+        self.for_caller: Callable[[AgentCard, str], AgentCard] = lambda card, _: card
+        if extended:
+            self.card.capabilities.extended_agent_card = True
+            self.extended.CopyFrom(self.card)
+            self.extended.description = "for those who may know"
+            self.extended.skills.append(AgentSkill(id="more", name="more", description="more", tags=["more"]))
+        handler = DefaultRequestHandler(
+            agent_executor=Worker(),
+            task_store=InMemoryTaskStore(),
+            agent_card=self.card,
+            extended_agent_card=self.extended if extended else None,
+            extended_card_modifier=self.extended_for if extended else None,
+        )
         routes: list[Any] = [
             *create_agent_card_routes(self.card, cache_control=cache_control),
             *create_jsonrpc_routes(handler, rpc_url="/rpc", enable_v0_3_compat=True),
@@ -149,16 +165,21 @@ class Agent:
         self._server.force_exit = True
         self._thread.join(5)
 
-    def require_oauth(self, scope: str = "work") -> None:
-        """Tighten the card: OAuth2 client credentials with one scope."""
-        self.card.security_schemes["oauth"].CopyFrom(
+    async def extended_for(self, card: AgentCard, context: ServerCallContext) -> AgentCard:
+        """Return the extended card for whoever asks, by what is in his Authorization header."""
+        return self.for_caller(card, context.state["headers"].get("authorization", ""))
+
+    def require_oauth(self, scope: str = "work", *, card: AgentCard | None = None) -> None:
+        """Tighten a card, default the public one: OAuth2 client credentials with one scope."""
+        card = self.card if card is None else card
+        card.security_schemes["oauth"].CopyFrom(
             SecurityScheme(
                 oauth2_security_scheme={
                     "flows": {"client_credentials": {"token_url": "https://auth.example/token", "scopes": {scope: "x"}}}
                 }
             )
         )
-        self.card.security_requirements.append(SecurityRequirement(schemes={"oauth": StringList(list=[scope])}))
+        card.security_requirements.append(SecurityRequirement(schemes={"oauth": StringList(list=[scope])}))
 
     @property
     def gets(self) -> int:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.types import AgentCapabilities, GetExtendedAgentCardRequest
 
 from a2a_ledger import ContractChangedError, Guard
 from a2a_ledger.capture.card_key import selecting, variant_of
@@ -388,28 +387,6 @@ async def test_clients_without_an_interceptor_are_told_apart_by_their_transport(
     with pytest.raises(ContractChangedError):
         await send(one, "hello")
     assert agent.posts == 0
-
-
-async def test_a_client_that_takes_over_an_extended_card_stays_bound_to_the_fetched_one(
-    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
-) -> None:
-    agent.card.capabilities.CopyFrom(AgentCapabilities(streaming=True, extended_agent_card=True))
-    extended = {**(await card_of(agent)), "description": "for those who may know"}
-
-    def answer(asked: Asked) -> Reply | None:
-        if asked.path != "/rpc" or front.asked[-1].path == "/rpc":
-            return None
-        return Reply(200, (JSON,), json.dumps({"jsonrpc": "2.0", "id": "1", "result": extended}).encode())
-
-    front = in_front(agent, answer)
-    ledger = open_ledger(limits=STALE)
-    guard = make_guard(ledger)
-    client = await guard.create_client(agent.url, config=plain(guard))
-    assert (await client.get_extended_agent_card(GetExtendedAgentCardRequest())).description == "for those who may know"
-    front.answer = lambda _: None
-    await send(client, "hello")
-    assert reasons(ledger) == [("proceed", "not-modified")]
-    assert "configured" not in [r.data["source"] for r in only(ledger, "card.fetched")]
 
 
 async def test_a_card_from_elsewhere_is_bound_with_a_warning_that_it_can_never_be_fetched_again(

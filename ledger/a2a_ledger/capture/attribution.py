@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from a2a_ledger.address import agent_card_url, normal_url, origin_of, peer_id, peer_url
+from a2a_ledger.address import CARD_PATH, agent_card_url, normal_url, origin_of, peer_id, peer_url
+from a2a_ledger.capture.card_key import key_of
 from a2a_ledger.wire.spellings import SENDS, rest_bases
 
 if TYPE_CHECKING:
@@ -65,6 +66,24 @@ def peer_of_card(url: str) -> Peer:
     return peer_at(re.sub(r"/agent\.json$", "/agent-card.json", peer_url(url)))
 
 
+def peer_of_card_at(reader: LogReader, url: str) -> Peer:
+    """Return the peer whose card lies at `url`, as the log knows it.
+
+    An extended card belongs to the peer whose card lists the interface beside which it lies, wherever its
+    public card is; else to the public card beside it, if that was ever seen.
+    """
+    found = _EXTENDED.search(_path(url))
+    if found is None:
+        return peer_of_card(url)
+    base = peer_url(url).rstrip("/").removesuffix(found[0])
+    listed = _listed_by(reader, [*urls_of_interface(url), *urls_of_interface(base)])
+    if listed is not None:
+        return listed
+    beside = peer_at(f"{base}{CARD_PATH}")
+    seen = reader.read_stream(f"peer:{beside.id}", limit=_LOOK_BACK, desc=True)
+    return beside if any(record.type == "card.fetched.v1" for record in seen) else peer_of(reader, url, None)
+
+
 def peer_at(url: str) -> Peer:
     """Return the peer with this public card url."""
     return Peer(peer_id(url), peer_url(url))
@@ -95,20 +114,28 @@ def attribute(reader: LogReader, leg: Leg, *, peer: Peer | None = None, current:
 def peer_of(reader: LogReader, url: str, task_id: str | None) -> Peer:
     """Return the peer that a url belongs to.
 
-    The one whose newest card lists the url, else one of the same origin that knows the task, else the one
+    The one with a card whose newest answer lists the url, else one of the same origin that knows the task, else the one
     of the same origin, else the one whose card would lie at that origin's well-known path.
     """
-    for base in urls_of_interface(url):
-        for look_back in (1, _LOOK_BACK):  # nearly always the newest card that lists the url is its peer's newest
-            for record in _peers_of(reader.tagged(f"lists:{base}", limit=look_back, desc=True)):
-                if record.n >= _newest_card(reader, record):
-                    return _peer(record)
+    listed = _listed_by(reader, urls_of_interface(url))
+    if listed is not None:
+        return listed
     same_origin = list(_peers_of(reader.tagged(f"origin:{origin_of(url)}", limit=_LOOK_BACK, desc=True)))
     if task_id is not None:
         for record in same_origin:
             if reader.tagged(f"task:{_peer(record).id}:{task_id}", limit=1):
                 return _peer(record)
     return _peer(same_origin[0]) if same_origin else peer_at(agent_card_url(url))
+
+
+def _listed_by(reader: LogReader, urls: Sequence[str]) -> Peer | None:
+    """Return the peer one of whose cards lists one of these interface urls, in its newest answer."""
+    for base in urls:
+        for look_back in (1, _LOOK_BACK):  # nearly always the newest card that lists the url is its peer's newest
+            for record in _peers_of(reader.tagged(f"lists:{base}", limit=look_back, desc=True)):
+                if record.n >= _newest_answer(reader, record):
+                    return _peer(record)
+    return None
 
 
 def urls_of_interface(url: str) -> list[str]:
@@ -160,12 +187,12 @@ def _peers_of(records: Sequence[Record]) -> Iterator[Record]:
             yield record
 
 
-def _newest_card(reader: LogReader, record: Record) -> int:
-    """Return the index of the newest card of a record's peer that lists interfaces at all."""
-    origin = origin_of(_peer(record).url)
+def _newest_answer(reader: LogReader, record: Record) -> int:
+    """Return the index of the newest answer about the card of a record: one peer has several true cards at once."""
+    origin, place = origin_of(_peer(record).url), key_of(record.data).place
     for look_back in (1, _LOOK_BACK):
         for card in reader.tagged(f"origin:{origin}", limit=look_back, desc=True):
-            if card.stream == record.stream and card.data.get("interfaces"):
+            if card.stream == record.stream and card.data.get("interfaces") and key_of(card.data).place == place:
                 return card.n
     return -1
 

@@ -95,6 +95,7 @@ class Call:
     captures: bool  # a first send: the contract is frozen with the request
     pin: JsonObject | None = None
     extensions: tuple[str, ...] = field(default=())
+    taken: bool = False  # by the transport, which records it
 
     def capture(
         self, profile: Profile, *, interface: Interface, credential: Sequence[str], visible: bool
@@ -166,13 +167,43 @@ def _skill_ids(card: Card) -> list[str]:
     return [skill["id"] for skill in entries if isinstance(skill.get("id"), str)]
 
 
-_open_call: ContextVar[Call | None] = ContextVar("a2a_ledger_open_call", default=None)
+@dataclass(slots=True)
+class TakenOver:
+    """The extended card that the SDK's client is about to put in the place of the one that it was built from."""
+
+    bound: BoundCard | None = None
+
+
+_taken_over: ContextVar[TakenOver | None] = ContextVar("a2a_ledger_taken_over", default=None)
+_OPEN = 8
+"""Calls of one context that are kept at most: those that never left stay until others take their place."""
+
+_open_calls: ContextVar[tuple[Call, ...]] = ContextVar("a2a_ledger_open_calls", default=())
 _last_sent: ContextVar[tuple[str, str] | None] = ContextVar("a2a_ledger_last_sent", default=None)
 
 
+def expect_extended() -> None:
+    """Take note that the SDK's client is about to ask for an extended card, in this context."""
+    _taken_over.set(TakenOver())
+
+
+def extended_came(bound: BoundCard) -> None:
+    """Hand an extended card that was recorded up to the client that asked for it, if one did."""
+    if (expected := _taken_over.get()) is not None:
+        expected.bound = bound
+
+
+def taken_over() -> BoundCard | None:
+    """Return the extended card that came since this context expected one, once."""
+    expected = _taken_over.get()
+    _taken_over.set(None)
+    return expected.bound if expected is not None else None
+
+
 def open_call(call: Call) -> None:
-    """Hand a call down to the transport, which runs in the same context."""
-    _open_call.set(call)
+    """Hand a call down to the transport, which runs in the same context or in a copy of it."""
+    before = (open_ for open_ in _open_calls.get() if not open_.taken and open_.message_id != call.message_id)
+    _open_calls.set((*before, call)[-_OPEN:])
     _last_sent.set((call.peer, call.task))
 
 
@@ -191,13 +222,18 @@ def forget_sent(peer: str) -> None:
 
 def call_is_open() -> bool:
     """Say whether this context's newest call was not taken by a guarded transport."""
-    return _open_call.get() is not None
+    calls = _open_calls.get()
+    return bool(calls) and not calls[-1].taken
 
 
 def take_call(message_id: str | None) -> Call | None:
-    """Return the open call that this request belongs to, once; a call that never left is forgotten."""
-    call = _open_call.get()
-    if call is None:
-        return None
-    _open_call.set(None)
-    return call if call.message_id == (message_id or "") else None
+    """Return the open call that a send of this message belongs to, once.
+
+    Whatever else passes meanwhile leaves it open: an authentication flow asks for its token between the decision
+    and the send.
+    """
+    for call in reversed(_open_calls.get()):
+        if not call.taken and call.message_id == (message_id or ""):
+            call.taken = True
+            return call
+    return None

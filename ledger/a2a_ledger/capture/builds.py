@@ -7,8 +7,10 @@ one in force is how a changed contract is taken on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.capture.bound import extended_came
 from a2a_ledger.capture.cards import read_event
 from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.capture.peerview import kept_card
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.asking import Asked, Asking
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.card_key import CardKey
-    from a2a_ledger.capture.cards import HandedOut
+    from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.capture.cards import Fetched, HandedOut
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.in_force import InForce
+    from a2a_ledger.capture.method_card import MethodRoute
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.route import Route
     from a2a_ledger.card import Card
@@ -40,8 +44,21 @@ _NOT_WEAKER = frozenset({"same", "stricter"})
 """Directions of authorization that `not-weaker` takes on; what cannot be ordered waits for a person."""
 
 
+@dataclass(slots=True)
+class CardCall:
+    """A call for an extended card, between the question and its answer."""
+
+    ask: CardAsk
+    route: MethodRoute
+    asked: Asked
+    bound: BoundCard | None
+    task: str | None
+    answer: bytes | None = None
+    """The kept card, where it is given in the place of an answer."""
+
+
 class Builds:
-    """Answers the application's card GETs."""
+    """Answers the application's card GETs, and its calls for an extended card."""
 
     def __init__(self, desk: Desk, asking: Asking) -> None:
         self._desk = desk
@@ -71,26 +88,90 @@ class Builds:
         frozen = self._frozen(task, key) if task and state != "intended" else None
         kept, body = self._whole(frozen or desk.views.of(ask.peer).newest(key))
         asked = await self._ask(route, kept, body, state=state, task=task, forced=forced)
-        at = desk.ledger.clock()
-        if asked.decided.stops and desk.enforces:
-            raise await self._asking.abort(asked, await desk.new_task(), at)
-        await desk.write([self._asking.decision(asked, f"task:{task}" if task else f"peer:{ask.peer}", at)])
+        await self._settle(asked, task)
         if asked.fetched is not None:
             kept, body = asked.fetched.kept, asked.fetched.body
             if kept is None or not kept.usable:
-                if asked.fetched.card is not None and desk.enforces:
-                    self._refuse(route, asked.fetched.card)
+                self._refuse(route, asked.fetched.card)
                 return desk.cards.fetched_out(asked.fetched)
         if kept is None:
             raise CardError(f"{ask.peer_url}: no card is kept and none was fetched")
-        chosen = desk.bound_to(kept, body, peer=ask.peer, route=route)
-        if chosen is not None:
-            if kept is not frozen:
-                await self._accept_if_changed(chosen)
-            desk.remember(chosen)
+        await self._hand_out(kept, body, route, changed=kept is not frozen)
         if asked.fetched is not None and asked.fetched.status != _NOT_MODIFIED:
             return desk.cards.fetched_out(asked.fetched)
         return desk.cards.kept_out(kept, body)
+
+    # ---- a card that a method answers with
+
+    async def before_call(self, route: MethodRoute, *, task: str | None) -> CardCall:
+        """Put the question of a call for an extended card; a call is a question for a fresh answer.
+
+        With the context of a sent task it is answered with the card that is kept, if one is.
+
+        Args:
+            route: how the application calls.
+            task: the local task of this peer in whose context it calls, None when there is none.
+        """
+        desk, ask = self._desk, route.ask
+        desk.cards.remember(route)
+        key = ask.key(desk.ledger)
+        state = task_state(desk.ledger.store, f"task:{task}") if task else "intended"
+        frozen = self._frozen(task, key) if task and state != "intended" else None
+        kept, body = self._whole(frozen or desk.views.of(ask.peer).newest(key))
+        bound = desk.bound_to(kept, body, peer=ask.peer, route=route) if kept else None
+        asked = self._asking.question(ask.peer, kept, bound, state=state)
+        purpose = "discovery" if kept is None and task is None else "application"
+        call = CardCall(route.ask.for_purpose(purpose, validate=None, task=task), route, asked, bound, task)
+        if kept is not None and bound is not None and state != "intended" and desk.enforces:
+            await self._settle(asked, task)
+            await self._hand_out(kept, body, route, changed=kept is not frozen)
+            call.answer = body
+        return call
+
+    async def after_call(self, call: CardCall, fetched: Fetched | None) -> None:
+        """Decide what the answer to a call means, before the application has it.
+
+        Args:
+            call: as it was asked.
+            fetched: what came; None: it passed unrecorded, or as a stream.
+
+        Raises:
+            ContractChangedError: it brought another contract than this card had, or one that waits for a person.
+            CardError: it brought a card that no contract can be frozen from.
+        """
+        if fetched is None:
+            return
+        call.asked.fetched = fetched
+        self._asking.weigh(call.asked, call.bound)
+        await self._settle(call.asked, call.task)
+        if fetched.kept is None or not fetched.kept.usable:
+            self._refuse(call.route, fetched.card)
+            return
+        await self._hand_out(fetched.kept, fetched.body, call.route)
+
+    # ---- inside
+
+    async def _settle(self, asked: Asked, task: str | None) -> None:
+        """Record the decision.
+
+        Raises:
+            SendRefusedError: it stops what was asked for.
+        """
+        desk, at = self._desk, self._desk.ledger.clock()
+        if asked.decided.stops and desk.enforces:
+            raise await self._asking.abort(asked, await desk.new_task(), at)
+        await desk.write([self._asking.decision(asked, f"task:{task}" if task else f"peer:{asked.peer}", at)])
+
+    async def _hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> None:
+        """Take note that the application gets this card to act on; `changed`: its contract may be a new one."""
+        chosen = self._desk.bound_to(kept, body, peer=route.ask.peer, route=route)
+        if chosen is None:
+            return
+        if changed:
+            await self._accept_if_changed(chosen)
+        self._desk.remember(chosen)
+        if kept.source == "extended":
+            extended_came(chosen)
 
     def _frozen(self, task: str, key: CardKey) -> KeptCard | None:
         """Return the card that a task froze, if it is the one asked for: no later one is given in its context."""
@@ -110,12 +191,14 @@ class Builds:
         body = self._desk.cards.whole_body(kept.bytes_of)
         return (kept, body) if body is not None else (None, b"")
 
-    def _refuse(self, route: Route, card: Card) -> None:
-        """Say why no contract can be frozen from a card that is recorded.
+    def _refuse(self, route: Route, card: Card | None) -> None:
+        """Say why no contract can be frozen from a card that is recorded; nothing is to be said where none came.
 
         Raises:
-            CardError: always.
+            CardError: in mode "enforce".
         """
+        if card is None or not self._desk.enforces:
+            return
         try:
             require_contract(card)
         except CardError as e:
@@ -138,7 +221,7 @@ class Builds:
     async def _accept_if_changed(self, chosen: BoundCard) -> None:
         """Take a contract on that is not the one in force, by the deployment's choice."""
         desk, store = self._desk, self._desk.ledger.store
-        held = contract_in_force(store, chosen.peer, chosen.kept.key.place)
+        held = contract_in_force(store, chosen.peer, chosen.kept.key)
         if held is None or held.contract_hash == chosen.contract.hash:
             return
         old_hash = held.contract_hash

@@ -34,6 +34,7 @@ from a2a_ledger.wire.jsontext import lift
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from a2a_ledger.capture.attribution import Peer
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.recorder import FailureLike
     from a2a_ledger.capture.redact import Redactor
@@ -125,10 +126,11 @@ class CardAsk:
         return replace(self, purpose=purpose, etag=etag, modified_since=since, task=task)
 
 
-def card_ask_of(
+def card_ask_of(  # noqa: PLR0913 - what is known of a question, all named at the call
     url: str,
     headers: Headers,
     *,
+    peer: Peer | None = None,
     source: str | None = None,
     schemes: Mapping[str, object] | None = None,
     places: Iterable[ApiKeyPlace] = (),
@@ -138,12 +140,13 @@ def card_ask_of(
     Args:
         url: as asked.
         headers: of the request; its validators and its credentials are taken from them.
+        peer: whose card it is, if its url does not say.
         source: where the card comes from, if its path does not say.
         schemes: scheme table of a card of this peer that is known already.
         places: where else some card of this peer puts an API key.
     """
     seen = see(headers, b"", url=url, schemes=schemes, places=places)
-    peer = peer_of_card(url)
+    peer = peer or peer_of_card(url)
     named = {cut_text(secret.scheme, MAX_SCHEME) for secret in seen.secrets if secret.scheme}
     names = sorted(named)[:MAX_CREDENTIALS]
     wanted = wanted_of(seen.secrets)
@@ -203,8 +206,8 @@ def card_event(  # noqa: PLR0913 - see message_event
     url = recorded_url(ask.full_url, ask.secrets)
     answered = recorded_url(answered_url or ask.full_url, ask.secrets)
     if status not in _SUCCESS and not (status == _NOT_MODIFIED and kept is not None):
-        event = _failed(ask, "status", answered, at)
-        return replace(event, status=status), blobs
+        event = card_failed(ask, "status", at)
+        return replace(event, status=status, answered_url=answered), blobs
     fetched = CardFetched(
         peer=ask.peer,
         peer_url=ask.peer_url,
@@ -238,10 +241,9 @@ def card_failure_event(
     ask: CardAsk, *, failure: FailureLike, at: ContractLedger, redactor: Redactor | None = None
 ) -> tuple[CardFetchFailed, dict[str, Content]]:
     """Return the event of a card GET that got no answer."""
-    answered = recorded_url(ask.full_url, ask.secrets)
-    event = replace(_failed(ask, failure.outcome, answered, at), tls_alert=failure.tls_alert)
+    event = replace(card_failed(ask, failure.outcome, at), tls_alert=failure.tls_alert)
     blobs = {"error": text_blob(failure.text, ask.secrets, at, redactor)}
-    if answered != ask.full_url:
+    if event.url != ask.full_url:
         blobs["url"] = cut_url(ask.full_url, ask.secrets, redactor=redactor)
     return event, blobs
 
@@ -277,12 +279,14 @@ def _marks(ask: CardAsk, at: ContractLedger) -> list[Credential] | None:
     return credentials_of(ask.marked, ask.peer, at)
 
 
-def _failed(ask: CardAsk, outcome: str, answered_url: str, at: ContractLedger) -> CardFetchFailed:
+def card_failed(ask: CardAsk, outcome: str, at: ContractLedger) -> CardFetchFailed:
+    """Return the event of a card that was asked for and did not come, as far as the question tells it."""
+    url = recorded_url(ask.full_url, ask.secrets)
     return CardFetchFailed(
         peer=ask.peer,
         peer_url=ask.peer_url,
-        url=recorded_url(ask.full_url, ask.secrets),
-        answered_url=answered_url,
+        url=url,
+        answered_url=url,
         source=ask.source,
         purpose=ask.purpose,
         caller=ask.caller,

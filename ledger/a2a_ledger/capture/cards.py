@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import httpx
 
 from a2a_ledger.address import normal_url
+from a2a_ledger.capture.attribution import peer_of_card_at
 from a2a_ledger.capture.card_record import card_ask_of
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.known_schemes import KnownSchemes
+from a2a_ledger.capture.method_card import MethodRoute, card_in, method_card_event
 from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.recorder import CardAsk, card_event, card_failure_event
 from a2a_ledger.card import Card, read_card
 from a2a_ledger.codec import Hole
 from a2a_ledger.contract import contract_of, diff
+from a2a_ledger.events import CardFetchFailed
 from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from a2a_ledger.capture.failures import Failure
     from a2a_ledger.capture.peerview import KeptCard, PeerViews
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.redact import Redactor
@@ -140,7 +144,8 @@ class CardDesk:
         Returns:
             What is asked, and where, if that is another place.
         """
-        asked = card_ask_of(url, headers, places=self.schemes.places_at(url))
+        peer = peer_of_card_at(self._ledger.store, url)
+        asked = card_ask_of(url, headers, peer=peer, places=self.schemes.places_of(peer.id))
         of = self._redirected.pop((id(transport), normal_url(url)), None)
         if of is None:
             return asked, ""
@@ -185,6 +190,8 @@ class CardDesk:
 
     async def _fetch(self, route: Route, ask: CardAsk, validate: KeptCard | None, *, first_hand: bool) -> Fetched:
         try:
+            if isinstance(route, MethodRoute):
+                return await route.call(ask)
             if first_hand:
                 answer = await route.first_hand(ask, conditional=validate is not None)
             else:
@@ -198,7 +205,7 @@ class CardDesk:
         if first_hand:
             self._expect_redirect(route, ask, answer)
         else:  # asked as the client asks now, which may be with another credential than before
-            now = card_ask_of(ask.full_url, answer.sent, source=ask.source, places=self.schemes.places_at(ask.full_url))
+            now = card_ask_of(ask.full_url, answer.sent, source=ask.source, places=self.schemes.places_of(ask.peer))
             ask = replace(ask, caller=now.caller, secrets=now.secrets, selecting=now.selecting, version=now.version)
         return await self._answered(ask, answer, validate)
 
@@ -230,14 +237,53 @@ class CardDesk:
             redactor=self._redact,
         )
         ref, record = await self._record(ask, event, blobs)
-        good = kept is not None or answer.status in _SUCCESS
-        now = kept_card(record, before=kept) if good and record is not None else None
-        if record is not None and kept is None and good and has_holes(record):
+        if kept is None and answer.status not in _SUCCESS:
+            return Fetched(ref, None, answer.status, tuple(answer.headers), content, None)
+        return self._read(ref, record, answer.status, answer.headers, content, kept)
+
+    def _read(  # noqa: PLR0913, PLR0917 - what an answer about a card is
+        self,
+        ref: Ref,
+        record: Record | None,
+        status: int,
+        headers: Sequence[tuple[str, str]],
+        content: bytes,
+        before: KeptCard | None,
+    ) -> Fetched:
+        """Return a recorded answer about a card; bytes that the store, rightly, has not all of are kept in memory."""
+        if record is not None and before is None and has_holes(record):
             self._bodies[ref["c"]] = content
             if len(self._bodies) > _WITH_HOLES:
                 self._bodies.popitem(last=False)
-        card = read_card(content) if good else None
-        return Fetched(ref, card, answer.status, tuple(answer.headers), content, now)
+        kept = kept_card(record, before=before) if record is not None else None
+        return Fetched(ref, read_card(content), status, tuple(headers), content, kept)
+
+    # ---- cards that a method answers with
+
+    async def answered_within(self, ask: CardAsk, status: int, body: bytes, *, failed: bool, within: Ref) -> Fetched:
+        """Record the card in a method's answer, or that none came.
+
+        Args:
+            ask: what was asked.
+            status: HTTP status.
+            body: the whole answer.
+            failed: it is an error in the terms of the method.
+            within: the message that holds it.
+        """
+        card = card_in(body)
+        event, blobs = method_card_event(
+            ask, status=status, card=card, failed=failed, within=within, at=self._ledger, redactor=self._redact
+        )
+        ref, record = await self._record(ask, event, blobs)
+        if isinstance(event, CardFetchFailed):
+            return Fetched(ref, None, status, (), body, None)
+        return self._read(ref, record, status, (), card, None)
+
+    async def failed_within(self, ask: CardAsk, failure: Failure, *, within: Ref) -> Fetched:
+        """Record that a method which answers with a card got no answer."""
+        event, blobs = card_failure_event(ask, failure=failure, at=self._ledger, redactor=self._redact)
+        ref, _ = await self._record(ask, replace(event, within=within), blobs)
+        return Fetched(ref, None, None, (), b"", None)
 
     def _validated(self, ask: CardAsk, validate: KeptCard | None) -> tuple[KeptCard | None, bytes]:
         """Return the kept answer that a 304 speaks of, and its bytes; None where we have not got them."""

@@ -21,7 +21,7 @@ from google.protobuf.json_format import MessageToJson
 from a2a_ledger.address import CARD_PATH
 from a2a_ledger.capture.asking import Asking
 from a2a_ledger.capture.attribution import peer_of_card
-from a2a_ledger.capture.bound import call_is_open
+from a2a_ledger.capture.bound import call_is_open, expect_extended, taken_over
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.sends import Sends
@@ -48,6 +48,7 @@ CLIENT_VERSIONS = ("1.0", "0.3")
 """The protocol versions that a2a-sdk 1.3's client speaks."""
 
 _SENDS = frozenset({"send_message", "send_message_streaming"})
+_EXTENDED = "get_extended_agent_card"
 
 
 def guard(
@@ -197,10 +198,14 @@ class GuardInterceptor(ClientCallInterceptor):
             SpentClientError: an earlier send found that; build the client again.
             LedgerUnavailableError: the ledger cannot be read or written.
         """
+        if args.method == _EXTENDED:
+            expect_extended()
         if args.method not in _SENDS:
             return
         request = cast("SendMessageRequest", args.input)
         bound = await self._card_of(args.agent_card)
+        if bound.route is not None and args.context is not None:  # what interceptors before this one have put in
+            bound.route.refresh(list((args.context.service_parameters or {}).items()))
         message = request.message
         pin = await self._sends.begin(
             bound, message_id=message.message_id, peer_task=message.task_id or None, extensions=message.extensions
@@ -219,15 +224,20 @@ class GuardInterceptor(ClientCallInterceptor):
         """Say it when a send went past the guard; all else the transport has recorded already."""
         if args.method in _SENDS and call_is_open():
             _log.error("a send left through an httpx client that is not guarded: it is not recorded")
-        if args.method == "get_extended_agent_card":
+        if args.method == _EXTENDED:
             await self._goes_on_with(args.agent_card, cast("AgentCard", args.result))
 
     async def _goes_on_with(self, before: AgentCard, extended: AgentCard) -> None:
-        """Stay bound to the card that was fetched when the SDK's client takes over an extended one in its place.
+        """Bind the client to the extended card that the SDK takes over in the place of the one it was built from.
 
-        A card that came as a JSON-RPC result has no address of its own at which it could be asked for again.
+        One that did not pass through a guarded transport as a card that can be frozen is not known: the client
+        stays bound to the card that was fetched.
         """
         key = extended.SerializeToString(deterministic=True)
+        came = taken_over()
+        if came is not None:
+            self._bound[key] = came.for_new_client()
+            return
         if key in self._bound or any(_parsed(known.document) == key for known in self._desk.recent_cards()):
             return
         bound = self._bound[key] = await self._card_of(before)

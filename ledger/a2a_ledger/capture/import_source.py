@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.jsonl_line import read_line
+from a2a_ledger.capture.method_card import CARD_METHOD
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.events import MessageRecorded
 
@@ -37,8 +38,8 @@ class Start:
     """Where an import begins."""
 
     line: int
-    request: Record | None = None
-    """The line's request is recorded already, its answer is not."""
+    recorded: Record | None = None
+    """What is recorded of the line already: its request, or the answer that holds a card which is not."""
 
 
 class WithoutEarlierRun:
@@ -107,6 +108,8 @@ def start_of(ledger: ContractLedger, source: Source, path: str | os.PathLike[str
     reached = line if isinstance(line, int) else 0
     if _is_request(recorded[0]) and (reached < source.last_line or _has_answer(source.last)):
         return Start(reached, recorded[0])
+    if _awaits_card(recorded[0]):
+        return Start(reached, recorded[0])
     if reached < source.last_line:
         return Start(reached + 1)
     raise UsageError(
@@ -122,6 +125,16 @@ def _has_answer(line: bytes) -> bool:
     except FormatError:
         return False
     return read.response is not None or read.failure is not None
+
+
+def _awaits_card(record: Record) -> bool:
+    """Say whether a record is the answer of a method that answers with a card: the card's own record comes next."""
+    data = record.data
+    return (
+        record.type == MessageRecorded.TYPE
+        and data.get("leg") in {"response", "error"}
+        and (data.get("method"), data.get("binding")) == (CARD_METHOD, "JSONRPC")
+    )
 
 
 def _is_request(record: Record) -> bool:

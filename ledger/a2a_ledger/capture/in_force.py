@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.capture.card_key import key_of
+from a2a_ledger.capture.card_key import CardKey, key_of
 from a2a_ledger.capture.cards import has_holes, read_event
 from a2a_ledger.card import Card, read_card
 
@@ -35,25 +35,32 @@ class InForce(NamedTuple):
         return read_card(record.content("body") or b"")
 
 
-def contract_in_force(reader: LogReader, peer: str, place: tuple[str, str, str] | None) -> InForce | None:
+def contract_in_force(reader: LogReader, peer: str, key: CardKey | None) -> InForce | None:
     """Return what a card of this peer has to be compared with before a client is built from it.
 
-    Whoever asks, and whatever was aborted in between, is no matter: a peer that changes its contract step by step
-    is held to the one that was agreed to last.
+    Whatever was aborted in between is no matter: a peer that changes its contract step by step is held to the one
+    that was agreed to last. Neither is who asks; but an extended card may differ by caller, so it is held to what
+    was agreed to with the same credential, else by the same caller class, for a token may be a new one.
 
     Args:
         reader: the log.
         peer: peer id.
-        place: where the card lies, see `CardKey.place`; None: whichever card of the peer was agreed to last.
+        key: which card it is; None: whichever card of the peer was agreed to last.
     """
     fetches: dict[str, Record | None] = {}
+    by_class: InForce | None = None
     for record, agreed, ref in _agreed(reader, peer):
         if ref["c"] not in fetches:
             fetches[ref["c"]] = read_event(reader, ref)
         fetch = fetches[ref["c"]]
-        if fetch is not None and place in {None, key_of(fetch.data).place}:
-            return InForce(agreed, record, fetch)
-    return None
+        if fetch is None:
+            continue
+        found, of = InForce(agreed, record, fetch), key_of(fetch.data)
+        if key is None or (of.place == key.place and (key.source != "extended" or of.credential == key.credential)):
+            return found
+        if of.place == key.place and of.caller == key.caller:
+            by_class = by_class or found
+    return by_class
 
 
 def _agreed(reader: LogReader, peer: str) -> Iterator[tuple[Record, str, Ref]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.capture.attribution import peer_of_card
 from a2a_ledger.capture.credentials import ApiKeyPlace, api_key_places
 from a2a_ledger.card import read_card
 from a2a_ledger.contract.card_json import UnrepresentableError
@@ -58,13 +57,13 @@ class KnownSchemes:
             return read[0]
         return PeerSchemes(read[0].table, tuple(dict.fromkeys(place for one in read for place in one.places)))
 
-    def places_at(self, card_url: str) -> list[ApiKeyPlace]:
-        """Return where the cards of the peer whose card lies at a url put API keys, without naming them.
+    def places_of(self, peer: str) -> list[ApiKeyPlace]:
+        """Return where the cards of a peer put API keys, without naming them.
 
         A card GET is cut by what is known of the peer, but who asks is not told apart by it: the first GET
         of a card, which knows nothing, would count as another caller than the second.
         """
-        return [place._replace(scheme="") for place in self.of(peer_of_card(card_url).id).places]
+        return [place._replace(scheme="") for place in self.of(peer).places]
 
     def _read(self, ref: Ref) -> PeerSchemes:
         known = self._cards.get(ref["c"])

@@ -86,13 +86,8 @@ class Route:
         client = self.client()
         if client is None or client.is_closed:
             raise httpx.TransportError("the httpx client that asked for this card is closed")
-        # What the client adds by itself to every request is left to it: it may have changed since.
-        own = [(name, value) for name, value in headers if client.headers.get(name) != value]
-        if len(client.cookies.jar):
-            own = [(name, value) for name, value in own if name.lower() != "cookie"]
-        request = client.build_request(
-            "GET", ask.full_url, headers=_octets(own), extensions={**self.extensions, OURS: True}
-        )
+        own = as_client_would(client, headers)
+        request = client.build_request("GET", ask.full_url, headers=own, extensions={**self.extensions, OURS: True})
         response = await client.send(request)
         return await _whole(response, str(response.url), pairs(response.request.headers))
 
@@ -114,6 +109,14 @@ class Route:
             if ask.purpose != "discovery":
                 kept.append(("cache-control", "no-cache"))
         return kept
+
+
+def as_client_would(client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return what a request needs beside what its client adds to each by itself, which may have changed since."""
+    own = [(name, value) for name, value in headers if client.headers.get(name) != value]
+    if len(client.cookies.jar):
+        own = [(name, value) for name, value in own if name.lower() != "cookie"]
+    return _octets(own)
 
 
 def pairs(headers: httpx.Headers) -> list[tuple[str, str]]:

@@ -81,7 +81,7 @@ def _replaced(store: Store, peer: str, served: Record) -> InForce:
         UsageError: there is none, or it is this one already.
     """
     new_hash = served.data["contract_hash"]
-    held = contract_in_force(store, peer, key_of(served.data).place)
+    held = contract_in_force(store, peer, key_of(served.data))
     if held is None:
         raise UsageError(
             f"{new_hash}: nothing waits for this acceptance; no contract of this card is in force yet, and the first "

@@ -1,0 +1,81 @@
+"""The card that one line of an exchange file is about: by a GET, or in the answer of a method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from a2a_ledger.capture.attribution import peer_of_card_at
+from a2a_ledger.capture.jsonl_line import StatedFailure
+from a2a_ledger.capture.method_card import card_in, method_ask, method_card_event
+from a2a_ledger.capture.recorder import card_ask_of, card_event, card_failure_event, card_source
+from a2a_ledger.errors import FormatError
+from a2a_ledger.wire import parse_response
+
+if TYPE_CHECKING:
+    from a2a_ledger.capture.attribution import Peer
+    from a2a_ledger.capture.jsonl_line import ExchangeLine
+    from a2a_ledger.capture.peerview import KeptCard, PeerViews
+    from a2a_ledger.capture.reader import LogReader
+    from a2a_ledger.capture.recorder import CardAsk
+    from a2a_ledger.codec import Content
+    from a2a_ledger.events import CardFetched, CardFetchFailed, Ref
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.wire import Leg
+
+    Event = CardFetched | CardFetchFailed
+
+
+class LineCards:
+    """Reads the card fetches of one file for one ledger."""
+
+    def __init__(self, ledger: ContractLedger, reader: LogReader, views: PeerViews) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._views = views
+
+    def fetched(self, line: ExchangeLine) -> tuple[Event, dict[str, Content]]:
+        """Return the event of a card GET.
+
+        Raises:
+            FormatError: the line has neither a response nor an error.
+        """
+        asked, answer = line.request, line.response
+        source = card_source(asked.method, asked.url) or "registry"
+        peer = peer_of_card_at(self._reader, asked.url)
+        ask, kept = self._purpose_of(card_ask_of(asked.url, asked.headers, peer=peer, source=source))
+        if answer is not None:
+            return card_event(
+                ask, status=answer.status, headers=answer.headers, body=answer.body, at=self._ledger, kept=kept
+            )
+        if line.failure is None:
+            raise FormatError("a card fetch has neither a response nor an error")
+        return card_failure_event(ask, failure=line.failure, at=self._ledger)
+
+    def within(self, line: ExchangeLine, leg: Leg, peer: Peer, within: Ref) -> tuple[Event, dict[str, Content]]:
+        """Return the event of a call for a card.
+
+        Args:
+            line: the call and its answer.
+            leg: the call, read.
+            peer: whose card it is.
+            within: the record of the answer.
+        """
+        answer, failure = line.response, line.failure
+        ask, _ = self._purpose_of(method_ask(leg, line.request.headers, peer=peer))
+        if failure is not None or answer is None:
+            event, blobs = card_failure_event(ask, failure=failure or StatedFailure(""), at=self._ledger)
+            return replace(event, within=within), blobs
+        return method_card_event(
+            ask,
+            status=answer.status,
+            card=card_in(answer.body),
+            failed=parse_response(leg, answer.status, answer.headers, answer.body).error is not None,
+            within=within,
+            at=self._ledger,
+        )
+
+    def _purpose_of(self, ask: CardAsk) -> tuple[CardAsk, KeptCard | None]:
+        """Return the question with its purpose, which no file says, and the newest answer to it before."""
+        kept = self._views.of(ask.peer).newest(ask.key(self._ledger))
+        return replace(ask, purpose="application" if kept else "discovery"), kept
