@@ -8,9 +8,12 @@ may tell them apart. Text that is no url (a gRPC `host:port`) is kept verbatim.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import ipaddress
 import re
 import string
+import unicodedata
 from typing import NamedTuple
 
 CARD_PATH = "/.well-known/agent-card.json"
@@ -21,6 +24,15 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 # Only ASCII letters: str.lower() would also fold characters that are different hosts.
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PEER_ID_DIGITS = 32
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+_TARGET = re.compile(r"(?:dns:(?://[^/]*/)?/*)?(\[[^\]/]*\]|[^:/?#@\[\]\s]+)(:[0-9]+)", re.IGNORECASE)
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")  # what IDNA takes for a dot (RFC 3490 section 3.1)
+_ACE = "xn--"
+_UNRESERVED = string.ascii_letters + string.digits + "-._~"
+_AS_IT_IS = frozenset(_UNRESERVED + "%/:@!$&'()*+,;=?")  # RFC 3986 section 3.3 and 3.4
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+# Without the dot: what servers make of an escaped dot segment differs.
+_ESCAPED_UNRESERVED = re.compile(r"%(2[Dd]|3[0-9]|4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9AaEe])")
 
 
 class _Parts(NamedTuple):
@@ -64,6 +76,112 @@ def normal_url(url: str) -> str:
 def same_url(a: str, b: str) -> bool:
     """Say whether two urls name the same place by RFC 3986 section 6.2.2.1 and 6.2.3, and nothing looser."""
     return normal_url(a) == normal_url(b)
+
+
+def wire_url(url: str) -> str:
+    """Return what a client puts on the wire for a url, in one spelling: two urls of one spelling are one place.
+
+    Beyond `normal_url`: no user info and no fragment (neither is sent as part of a url), a host of one spelling
+    (unicode for IDNA, RFC 5952 for IPv6), dot segments removed, percent-encoding only where it is needed and in
+    capitals (RFC 3986 sections 6.2.2.1 to 6.2.2.3). A gRPC target (`host:port`, `dns:///host:port`) becomes
+    `//host:port`. Text that is neither comes back as it is.
+    """
+    parts = _split(url)
+    if parts is None:
+        target = _TARGET.fullmatch(url)
+        return url if target is None else f"//{_host(target[1])}{target[2]}"
+    host = _HOST.fullmatch(parts.host)
+    name, port = (parts.host, "") if host is None else (host[1], (host[2] or "")[1:])
+    number = port.lstrip("0") or port[:1]
+    shown = f":{number}" if number and number != _DEFAULT_PORTS.get(parts.scheme) else ""
+    return f"{parts.scheme}://{_host(name)}{shown}{_path(parts.path)}{_encoded(parts.query)}"
+
+
+def authority_of(url: str) -> str:
+    """Return `host:port` of a url or a gRPC target, in the spelling of `wire_url`; without a port, that of its scheme.
+
+    A gRPC call goes to a host and a port: the scheme before them, and whether there is one, is the client's business.
+    """
+    scheme, slashes, rest = wire_url(url).partition("//")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0] if slashes else ""
+    if not authority or re.search(r":[0-9]+$", authority):
+        return authority
+    return f"{authority}:{_DEFAULT_PORTS.get(scheme.rstrip(':'), '443')}"
+
+
+def url_difference(a: str, b: str) -> str:
+    """Say what kind of near miss two different urls are; "" when they are not one.
+
+    Returns:
+        `url-spelling`: one place, written in two ways. `trailing-slash`, `path-case`, `scheme-only`: two places by
+        RFC 3986, told apart by slashes at the end, by letter case of the path, or by http against https alone.
+    """
+    one, other = _split(a), _split(b)
+    if (one and one.userinfo) != (other and other.userinfo) or (one and one.fragment) != (other and other.fragment):
+        return ""
+    wired, query = _cut_query(wire_url(a))
+    against, its_query = _cut_query(wire_url(b))
+    if query != its_query:
+        return ""
+    if wired == against:
+        return "url-spelling"
+    return _near_miss(wired, against) if one and other else ""
+
+
+def _near_miss(a: str, b: str) -> str:
+    if a.rstrip("/") == b.rstrip("/"):
+        return "trailing-slash"
+    if a.casefold() == b.casefold():
+        return "path-case"
+    without = [re.sub("^https?:", "", url) for url in (a, b)]
+    return "scheme-only" if without[0] == without[1] else ""
+
+
+def _cut_query(url: str) -> tuple[str, str]:
+    path, _, query = url.partition("?")
+    return path, query
+
+
+def _host(name: str) -> str:
+    """Return a host in one spelling; what cannot be read as one stays as it is."""
+    if name.startswith("["):
+        with contextlib.suppress(ValueError):
+            return f"[{ipaddress.IPv6Address(name[1:-1]).compressed}]"
+        return name
+    return ".".join(map(_label, _DOTS.split(name)))
+
+
+def _label(label: str) -> str:
+    """Return one label of a host name as unicode in lower case, however it was spelled (RFC 5890)."""
+    text = label.lower()
+    if text.startswith(_ACE):
+        with contextlib.suppress(UnicodeError):
+            text = text[len(_ACE) :].encode("ascii").decode("punycode")
+    return unicodedata.normalize("NFC", text)
+
+
+def _path(path: str) -> str:
+    """Return a path without dot segments (RFC 3986 section 5.2.4), in one percent-encoding."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in {".", ".."}:
+        kept.append("")
+    return _encoded("/" + "/".join(kept))
+
+
+def _encoded(text: str) -> str:
+    """Return a path or query with percent-encoding where it is needed, in capitals, and nowhere else."""
+    plain = _ESCAPED_UNRESERVED.sub(lambda found: chr(int(found[1], 16)), text)
+    capitals = _ESCAPE.sub(lambda found: found[0].upper(), plain)
+    return "".join(
+        char if char in _AS_IT_IS else "".join(f"%{octet:02X}" for octet in char.encode("utf-8", "surrogatepass"))
+        for char in capitals
+    )
 
 
 def origin_of(url: str) -> str:

@@ -1,19 +1,31 @@
 """Two JSON documents of a card, laid side by side: the paths that differ. Pure.
 
-Lists that are sets (skills by id, extensions by uri, modes, tags, requirements) are compared as sets, so
-that order which means nothing is no change; other lists are compared place by place.
+Lists that are sets (skills, extensions, modes, tags, requirements) are compared as sets, so that order which
+means nothing is no change. Items of every list are paired by what they are, before they are by their place.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
-from a2a_ledger.contract.dialect import camel, member
-from a2a_ledger.contract.profile import item_name, pointer_step
+from a2a_ledger.contract.dialect import camel
+from a2a_ledger.contract.pairing import INTERFACE_KEYS, in_order, named_by, pair_items, replaced
+from a2a_ledger.contract.profile import item_names, pointer_step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_T = TypeVar("_T")
 
 _KEYED: dict[tuple[str, ...], str] = {("skills",): "id", ("capabilities", "extensions"): "uri"}
-_ORDERED = frozenset({"supportedInterfaces", "additionalInterfaces"})
+_INTERFACES = frozenset({("supportedInterfaces",), ("additionalInterfaces",)})
+_SECURITY = frozenset({"security", "securityRequirements"})
+# Lists of A2A whose order says nothing, by their last step.
+_SETS = _SECURITY | {
+    *("skills", "tags", "examples", "inputModes", "outputModes", "defaultInputModes", "defaultOutputModes"),
+    *("schemes", "scopes", "authentication", "signatures"),
+}
 
 
 class Change(NamedTuple):
@@ -21,33 +33,45 @@ class Change(NamedTuple):
 
     Attributes:
         pointer: JSON pointer into the new document, or into the old one where the new has nothing.
-        address: The same path with list items addressed by id, as the terms of a profile do.
-        names: The steps of the path; a skill by its id and an extension by its uri, where those are unique.
-        by_id: Whether a list item on the path was found by its id or uri.
+        addresses: The same path in the old and in the new card, with list items addressed as in the terms of a profile.
+        names: The steps of the path, as they are spelled.
+        items: The list item on the path, old and new; the innermost one. None when there is no list on the path.
         old: The old value; None when there is none.
         new: The new value; None when there is none.
+        reordered: The values are lists in another order; what changed inside an item has an entry of its own.
     """
 
     pointer: str
-    address: str
+    addresses: tuple[str, str]
     names: tuple[str, ...]
-    by_id: bool
+    items: tuple[CardValue, CardValue] | None
     old: CardValue
     new: CardValue
+    reordered: bool = False
 
 
 class _Path(NamedTuple):
     pointer: str = ""
-    address: str = ""
+    addresses: tuple[str, str] = ("", "")
     names: tuple[str, ...] = ()
-    by_id: bool = False
+    items: tuple[CardValue, CardValue] | None = None
 
-    def down(self, step: str, address: str | None = None, name: str | None = None) -> _Path:
+    def member(self, name: str) -> _Path:
+        step = pointer_step(name)
+        before, after = self.addresses
+        return self._replace(
+            pointer=f"{self.pointer}/{step}",
+            addresses=(f"{before}/{step}", f"{after}/{step}"),
+            names=(*self.names, name),
+        )
+
+    def item(self, place: str, addresses: tuple[str, str], items: tuple[CardValue, CardValue]) -> _Path:
+        before, after = map(pointer_step, addresses)
         return _Path(
-            f"{self.pointer}/{pointer_step(step)}",
-            f"{self.address}/{pointer_step(step if address is None else address)}",
-            (*self.names, step if name is None else name),
-            self.by_id or name is not None,
+            f"{self.pointer}/{place}",
+            (f"{self.addresses[0]}/{before}", f"{self.addresses[1]}/{after}"),
+            (*self.names, place),
+            items,
         )
 
 
@@ -61,7 +85,7 @@ def changes_between(old: CardObject, new: CardObject) -> list[Change]:
 def _walk(old: CardValue, new: CardValue, path: _Path, found: list[Change]) -> None:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
-            _walk(old.get(name), new.get(name), path.down(name), found)
+            _walk(old.get(name), new.get(name), path.member(name), found)
     elif isinstance(old, list) and isinstance(new, list):
         _walk_lists(old, new, path, found)
     elif comparable(old) != comparable(new):
@@ -69,37 +93,37 @@ def _walk(old: CardValue, new: CardValue, path: _Path, found: list[Change]) -> N
 
 
 def _walk_lists(old: list[CardValue], new: list[CardValue], path: _Path, found: list[Change]) -> None:
-    names = tuple(camel(name) for name in path.names)
+    names = tuple(map(camel, path.names))
     key = _KEYED.get(names)
-    before, after = (_keyed(old, key), _keyed(new, key)) if key else (None, None)
-    if before is not None and after is not None:
-        for name in {**before, **after}:
-            place, item = after.get(name) or before[name]
-            step = path.down(str(place), item_name(item, place), name)
-            _walk(before.get(name, (0, None))[1], after.get(name, (0, None))[1], step, found)
-        return
+    a_set = key is not None or (bool(names) and names[-1] in _SETS)
     mine, theirs = list(map(comparable, old)), list(map(comparable, new))
-    if mine == theirs or (sorted(mine) == sorted(theirs) and not _ORDERED & set(names)):
+    if mine == theirs or (a_set and sorted(mine) == sorted(theirs)):
         return
-    if key is None and not any(isinstance(item, dict | list) for item in (*old, *new)):
-        found.append(Change(*path, list(old), list(new)))
+    structured = any(isinstance(item, dict | list) for item in (*old, *new))
+    if (names and names[-1] in _SECURITY) or (names not in _INTERFACES and not structured):
+        found.append(Change(*path, list(old), list(new), reordered=sorted(mine) == sorted(theirs)))
         return
-    if names and names[-1] in {"security", "securityRequirements"}:
-        found.append(Change(*path, list(old), list(new)))
-        return
-    for place in range(max(len(old), len(new))):
-        before_item = old[place] if place < len(old) else None
-        after_item = new[place] if place < len(new) else None
-        address = item_name(before_item if after_item is None else after_item, place)
-        _walk(before_item, after_item, path.down(str(place), address), found)
+    keys = named_by(key) if key else INTERFACE_KEYS if names in _INTERFACES else named_by("id")[:1]
+    pairs = pair_items(old, new, keys)
+    if not a_set and not in_order(pairs):
+        found.append(Change(*path, list(old), list(new), reordered=True))
+    before, after = item_names(old), item_names(new)
+    for pair in pairs:
+        addresses = _both(_at(before, pair.old), _at(after, pair.new))
+        items = _at(old, pair.old), _at(new, pair.new)
+        place = pair.old if pair.new is None else pair.new
+        step = path.item(str(place), addresses, items)
+        if key and replaced(*items, key):
+            found.append(Change(*step, *items))
+        else:
+            _walk(*items, step, found)
 
 
-def _keyed(items: list[CardValue], key: str) -> dict[str, tuple[int, CardValue]] | None:
-    """Return list items by their key, with their place; None when the keys are not unique texts."""
-    found: dict[str, tuple[int, CardValue]] = {}
-    for place, item in enumerate(items):
-        name = member(item, key)
-        if not isinstance(name, str) or name in found:
-            return None
-        found[name] = (place, item)
-    return found
+def _at(items: Sequence[_T], place: int | None) -> _T | None:
+    """Return the item at a place; None for no place."""
+    return None if place is None else items[place]
+
+
+def _both(old: str | None, new: str | None) -> tuple[str, str]:
+    """Return two addresses; of what one card alone has, its own in both."""
+    return (old if old is not None else new or "", new if new is not None else old or "")

@@ -12,15 +12,22 @@ from a2a_ledger.address import same_url
 from a2a_ledger.contract.card_json import CardObject, CardValue, UnrepresentableError, comparable, plain, printable
 from a2a_ledger.contract.dialect import camel, member
 from a2a_ledger.contract.normal_form import major_minor
+from a2a_ledger.contract.notes import Notes
+from a2a_ledger.contract.pairing import name_of
 from a2a_ledger.contract.requirements import read_requirements
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from a2a_ledger.card import Card
     from a2a_ledger.contract.changes import Change
     from a2a_ledger.contract.normal_form import Contract
     from a2a_ledger.contract.profile import Terms
 
 Kind: TypeAlias = Literal["contract", "unclassified", "capability", "prose"]
+
+_Class: TypeAlias = Kind | Literal["same-terms"]
+"""A class, or prose of one kind: where terms are read from, but the terms are the same."""
 
 STRENGTH: tuple[Kind, ...] = ("contract", "unclassified", "capability", "prose")
 """The classes, strongest first."""
@@ -85,13 +92,18 @@ class Difference(NamedTuple):
 
 
 def classify(old: Side, new: Side, changes: list[Change]) -> list[Difference]:
-    """Give each changed path its class.
+    """Give each changed path its class and its note.
 
     Where contract or terms differ and no single path shows it, the first entry has the pointer "" and the
     whole normal forms as values.
     """
-    classes = _Classes(old, new)
-    found = [Difference(printable(one.pointer), classes.of(one), plain(one.old), plain(one.new)) for one in changes]
+    classes, notes = _Classes(old, new), Notes(old.contract, new.contract)
+    found: list[Difference] = []
+    for one in changes:
+        kind = classes.of(one)
+        note = notes.of(one, same_terms=kind == "same-terms")
+        shown: Kind = "prose" if kind == "same-terms" else kind
+        found.append(Difference(printable(one.pointer), shown, plain(one.old), plain(one.new), note))
     if classes.contract and all(one.kind != "contract" for one in found):
         ends = [{"contract": side.contract.value, "terms": side.terms.value} for side in (old, new)]
         found.insert(
@@ -110,9 +122,9 @@ class _Classes:
         self._parts = _differing(_parts(old), _parts(new))
         self.contract = bool(self._terms or self._parts)
 
-    def of(self, change: Change) -> Kind:
+    def of(self, change: Change) -> _Class:
         """Return the class of one changed path."""
-        if any(_related(pointer, change.address) for pointer in self._terms):
+        if any(_related(pointer, address) for pointer in self._terms for address in change.addresses):
             return "contract"
         # A2A's members are compared in camelCase; ids, uris and scheme names as they are spelled.
         root, *rest = map(camel, change.names)
@@ -126,35 +138,53 @@ class _Classes:
             return "prose"
         return "capability" if root in _CAPABILITY else "unclassified"
 
-    def _touched(self, table: str, name: str | None = None) -> bool:
-        """Say whether an entry of a table differs; None asks for any entry."""
-        if name is None:
+    def _touched(self, table: str, names: Iterable[str] | None) -> bool:
+        """Say whether an entry of a table differs: one of these names; None asks for any."""
+        if names is None:
             return any(part.startswith(table + " ") for part in self._parts)
-        return f"{table} {name}" in self._parts
+        return any(f"{table} {name}" in self._parts for name in names)
 
-    def _contract(self, change: Change, root: str, rest: list[str]) -> Kind:
+    def _contract(self, change: Change, root: str, rest: list[str]) -> _Class:
         """Return the class of a path inside the members that the contract is read from."""
-        scheme = change.names[1] if rest else None
+        scheme = change.names[1:2] or None
         leaf = rest[-1] if rest else ""
         if root in _INTERFACES_0_3 and self._new_shape:
             return "unclassified"  # the 0.3 half's own interfaces are no part of a 1.0 card's contract
         the_text_beside_a_scope = rest[-2:-1] == ["scopes"] and not self._touched("schemes", scheme)
         if leaf in _WORDS or the_text_beside_a_scope:
             return "prose"
-        if root == "authentication":
-            return "contract" if self._touched("schemes") or "security" in self._parts else "unclassified"
         part = _CONTRACT_ROOTS[root]
-        if self._touched(part, scheme) if part == "schemes" else part in self._parts:
+        if part == "interfaces":
+            return self._interface(change, leaf or root, an_entry=len(rest) <= 1)
+        if self._feeds(root, part, scheme):
             return "contract"
         if part == "security":
             return _other_spelling(change)
-        an_entry_itself = len(rest) <= 1
-        known = an_entry_itself or leaf in _READ
-        return "prose" if known and _alike(change.old, change.new) else "unclassified"
+        known = root != "authentication" and (len(rest) <= 1 or leaf in _READ)
+        return "same-terms" if known and _alike(change.old, change.new) else "unclassified"
 
-    def _skill(self, change: Change, rest: list[str]) -> Kind:
+    def _feeds(self, root: str, part: str, scheme: tuple[str, ...] | None) -> bool:
+        """Say whether the part of the contract that a member feeds differs."""
+        if root == "authentication":
+            return self._touched("schemes", None) or "security" in self._parts
+        return self._touched(part, scheme) if part == "schemes" else part in self._parts
+
+    def _interface(self, change: Change, leaf: str, *, an_entry: bool) -> _Class:
+        """Return the class of a path among the interfaces: of one member by itself, where both cards have it."""
+        if not an_entry and leaf not in _READ:
+            return "unclassified"
+        old, new = change.old, change.new
+        if isinstance(old, str) and isinstance(new, str):
+            versions = leaf == "protocolVersion" and major_minor(old) == major_minor(new)
+            if versions or (leaf == "url" and same_url(old, new)):
+                return "same-terms"
+        if "interfaces" in self._parts:
+            return "contract"
+        return "same-terms" if _alike(old, new) else "unclassified"
+
+    def _skill(self, change: Change, rest: list[str]) -> _Class:
         name = rest[0] if rest else ""
-        if name in _SKILL_TERMS and self._touched("skills", change.names[1] if change.by_id else None):
+        if name in _SKILL_TERMS and self._touched("skills", _names(change, "id")):
             return "contract"
         if name in _SECURITY:
             return _other_spelling(change)
@@ -162,24 +192,29 @@ class _Classes:
             return "prose"
         return "capability" if name in _SKILL_CAPABILITY else "unclassified"
 
-    def _capability(self, change: Change, rest: list[str]) -> Kind:
+    def _capability(self, change: Change, rest: list[str]) -> _Class:
         name = rest[0] if rest else ""
         if name == "extensions":
-            return self._extension(rest[2:], change.names[2] if change.by_id else None)
+            return self._extension(rest[2:], _names(change, "uri"))
         if name == "extendedAgentCard":
-            alike: Kind = "prose" if _alike(change.old, change.new) else "unclassified"
+            alike: _Class = "same-terms" if _alike(change.old, change.new) else "unclassified"
             return "contract" if "extendedCard" in self._parts else alike
-        if not name and ("extendedCard" in self._parts or self._touched("extensions")):
+        if not name and ("extendedCard" in self._parts or self._touched("extensions", None)):
             return "contract"
         return "capability" if name in _CAPABILITIES else "unclassified"
 
-    def _extension(self, rest: list[str], uri: str | None) -> Kind:
+    def _extension(self, rest: list[str], uris: set[str] | None) -> _Class:
         name = rest[0] if rest else ""
         if name == "description":
             return "prose"
         if name not in _EXTENSION:
             return "unclassified"
-        return "contract" if self._touched("extensions", uri) else "capability"
+        return "contract" if self._touched("extensions", uris) else "capability"
+
+
+def _names(change: Change, key: str) -> set[str] | None:
+    """Return what the contract calls the skill or extension on a path, before and after; None if that is the list."""
+    return None if change.items is None else {name_of(item, key) for item in change.items if item is not None}
 
 
 def _parts(side: Side) -> CardObject:
@@ -208,7 +243,7 @@ def _differing(old: CardObject, new: CardObject) -> frozenset[str]:
     )
 
 
-def _other_spelling(change: Change) -> Kind:
+def _other_spelling(change: Change) -> _Class:
     """Return the class of a requirement list that the contract does not show to differ.
 
     The same list spelled otherwise, or [] where there was none, is prose; a list that the contract is not
@@ -218,7 +253,7 @@ def _other_spelling(change: Change) -> Kind:
         old, new = read_requirements(change.old, set()), read_requirements(change.new, set())
     except UnrepresentableError:
         return "unclassified"
-    return "prose" if comparable(old) == comparable(new) else "unclassified"
+    return "same-terms" if comparable(old) == comparable(new) else "unclassified"
 
 
 def _alike(old: CardValue, new: CardValue) -> bool:

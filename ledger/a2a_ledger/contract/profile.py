@@ -213,7 +213,7 @@ def _extensions(document: CardObject, profile: Profile, activated: Sequence[str]
 def vendor_paths(document: CardObject, profile: Profile) -> CardObject:
     """Return the values at a profile's patterns, by pointer.
 
-    A list item with an `id` is addressed by it rather than by its place, so that order does not matter.
+    A list item with an `id` of its own is addressed by it rather than by its place, so that order does not matter.
     """
     found: CardObject = {}
     for pattern in profile.paths:
@@ -230,16 +230,23 @@ def _collect(value: CardValue, steps: list[str], pointer: str, found: CardObject
     if isinstance(value, dict):
         children = list(value.items())
     elif isinstance(value, list):
-        children = [(item_name(item, place), item) for place, item in enumerate(value)]
+        children = list(zip(item_names(value), value, strict=True))
     for name, child in children:
         if steps[0] in {"*", name}:
             _collect(child, steps[1:], f"{pointer}/{pointer_step(name)}", found)
 
 
-def item_name(item: CardValue, place: int) -> str:
-    """Return how a list item is addressed in terms: by its id, else by its place."""
-    name = member(item, "id")
-    return name if isinstance(name, str) else str(place)
+def item_names(items: Sequence[CardValue]) -> list[str]:
+    """Return how the items of a list are addressed in terms: by id where that is a text of one item, else by place.
+
+    Where an id reads like somebody's place all items are addressed by place: no term hides another.
+    """
+    ids = [member(item, "id") for item in items]
+    places = [str(place) for place in range(len(items))]
+    names = [
+        one if isinstance(one, str) and ids.count(one) == 1 else place for one, place in zip(ids, places, strict=True)
+    ]
+    return names if len(set(names)) == len(names) else places
 
 
 def pointer_step(name: str) -> str:
