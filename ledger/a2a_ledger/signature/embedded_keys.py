@@ -7,13 +7,13 @@ never who signed it.
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from itertools import islice
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from a2a_ledger.errors import FormatError
+from a2a_ledger.signature.base64url import encode
 from a2a_ledger.signature.card_keys import CardKey, public_jwk, thumbprint
-from a2a_ledger.signature.jws import jwk_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,11 @@ _ENCODED: Final = (
     "pem",
     "spki",
 )
-_MAX_ENCODED: Final = 4096
+_MAX_ENCODED: Final = 1024
+# A SubjectPublicKeyInfo has one spelling in DER, so what stands before the key itself is fixed.
+_ED25519: Final = bytes.fromhex("302a300506032b6570032100")
+_P256: Final = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004")
+_PEM: Final = re.compile(r"\s*-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----\s*")
 _MOST_LOOKED_AT: Final = 64  # checking a key costs the reader time, and a card may hold thousands
 
 
@@ -92,16 +96,25 @@ def _decoded(holder: CardObject) -> CardObject | None:
     for name in _ENCODED:
         text = holder.get(name)
         if isinstance(text, str) and len(text) <= _MAX_ENCODED:
-            jwk = jwk_of(_bytes(text))
+            jwk = _jwk_of(_bytes(text))
             if jwk is not None:
-                return cast("CardObject", jwk)
+                return jwk
     return None
 
 
 def _bytes(text: str) -> bytes:
-    if text.lstrip().startswith("-----BEGIN"):
-        return text.encode("utf-8", "replace")
+    """Return the bytes of a key in PEM or base64; empty when it is neither."""
+    found = _PEM.fullmatch(text)
     try:
-        return base64.b64decode(text, validate=True)
-    except (ValueError, binascii.Error):
+        return base64.b64decode("".join((found[1] if found else text).split()), validate=True)
+    except ValueError:
         return b""
+
+
+def _jwk_of(encoded: bytes) -> CardObject | None:
+    """Return the JWK of a SubjectPublicKeyInfo (RFC 5480, RFC 8410) of the two curves; None for anything else."""
+    if encoded.startswith(_ED25519) and len(encoded) == len(_ED25519) + 32:
+        return {"kty": "OKP", "crv": "Ed25519", "x": encode(encoded[-32:])}
+    if encoded.startswith(_P256) and len(encoded) == len(_P256) + 64:
+        return {"kty": "EC", "crv": "P-256", "x": encode(encoded[-64:-32]), "y": encode(encoded[-32:])}
+    return None

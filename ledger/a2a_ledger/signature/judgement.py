@@ -7,8 +7,9 @@ covers the contract.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from a2a_ledger.card import read_card
 from a2a_ledger.contract.card_json import printable
@@ -22,7 +23,7 @@ from a2a_ledger.signature.header import Header, read_header
 from a2a_ledger.signature.jws import KEY_TYPES, checker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from a2a_ledger.card import Card
     from a2a_ledger.contract.card_json import CardObject
@@ -33,6 +34,10 @@ MAX_SIGNATURES: Final = 8
 
 MAX_KEYS: Final = 4
 """Keys that one signature is tried with, of those given and of those in the card each."""
+
+MAX_REMADE: Final = 64 * 1024
+"""Bytes of a card that is tried under every form; a larger one is tried under the first alone. Real cards stay
+below 20 KB."""
 
 _MAX_SIGNATURE: Final = 2048  # characters; RSA of 8192 bits has 1366
 _MAX_REASON: Final = 600
@@ -116,22 +121,29 @@ def _rank(one: Judgement) -> int:
 
 
 class _Payloads:
-    """The payloads that a card may stand for, made once, with the form of each."""
+    """The payloads that a card may stand for, each made when it is asked for, once."""
 
     def __init__(self, card: Card, document: CardObject) -> None:
         self.card = card
         self.document = document
-        self._forms: dict[bytes, str] | None = None
+        self.forms = FORMS if len(card.raw) <= MAX_REMADE else FORMS[:1]
+        self._made: list[tuple[str, bytes]] = []
+        self._making = self._make()
 
-    def forms(self) -> dict[bytes, str]:
-        """Return payload -> name of the first form that makes it."""
-        if self._forms is None:
-            self._forms = {}
-            for form in FORMS:
-                payload = form.bytes_of(self.document)
-                if payload is not None:
-                    self._forms.setdefault(payload, form.name)
-        return self._forms
+    def _make(self) -> Iterator[tuple[str, bytes]]:
+        seen: set[bytes] = set()
+        for form in self.forms:
+            payload = form.bytes_of(self.document)
+            if payload is not None and payload not in seen:
+                seen.add(payload)
+                yield form.name, payload
+
+    def each(self) -> Iterator[tuple[str, bytes]]:
+        """Return name of the form and payload, every payload under the first form that makes it."""
+        yield from self._made
+        for made in self._making:
+            self._made.append(made)
+            yield made
 
     def covers_contract(self, payload: bytes) -> bool | None:
         """Say whether what was signed, read as a card of its own, has the card's contract."""
@@ -145,30 +157,30 @@ def _judge_entry(entry: Entry, payloads: _Payloads, keys: Sequence[CardKey]) -> 
     if entry.shape:
         return _said("undecidable", f"shape: {entry.shape}; what it covers is not known here", kid=entry.kid)
     header = read_header(entry.protected, entry.header)
-    if header.beyond:
+    if header.fault and header.kid is None:
+        return _said("undecidable", header.fault, header)
+    if header.beyond and not header.fault:
         return _said("undecidable", header.beyond, header)
     candidates = _candidates(header, payloads.document, keys)
     if not candidates:
         return _said("undecidable", header.fault or _no_key(header, keys), header)
     fault = header.fault or _fault_of(entry)
-    tried = [_judge_under(key, fault, entry, header, payloads) for key in candidates]
-    best = min(tried, key=_rank)
+    best = min((_judge_under(key, fault, entry, header, payloads) for key in candidates), key=_rank)
     if header.kid is None and best.status == "invalid":
-        reason = f"the signature names no key, and verifies under none of the {len(tried)} tried"
-        return _said("undecidable", reason, header)
+        return _said(
+            "undecidable", f"it names no key, and under each of the {len(candidates)} tried: {best.reason}", header
+        )
     return best
 
 
 def _candidates(header: Header, document: CardObject, keys: Sequence[CardKey]) -> list[CardKey]:
     """Return the keys that a signature may mean: those given first, then those that the card brings itself."""
-    given = [key for key in keys if header.kid is None or header.kid in {key.kid, _thumbprint(key)}]
+    given = [key for key in keys if header.kid is None or header.kid in (key.kid, _thumbprint(key))]
     inside = embedded_keys(document, header.kid, most=MAX_KEYS)
     if header.jwk is not None:
-        try:
+        with contextlib.suppress(FormatError):
             jwk = public_jwk(header.jwk)
-            inside.insert(0, CardKey(header.kid or thumbprint(jwk), jwk, "card"))
-        except FormatError:
-            pass
+            inside = [CardKey(header.kid or thumbprint(jwk), jwk, "card"), *inside]
     return [*given[:MAX_KEYS], *inside[:MAX_KEYS]]
 
 
@@ -197,7 +209,11 @@ def _fault_of(entry: Entry) -> str:
 
 def _judge_under(key: CardKey, fault: str, entry: Entry, header: Header, payloads: _Payloads) -> Judgement:
     alg = header.alg or ""
-    kind, bound = key.jwk.get("kty"), key.jwk.get("alg")
+    try:
+        jwk = public_jwk(cast("CardObject", key.jwk))
+    except FormatError as error:
+        return _said("undecidable", f"the key that it names may not be used: {error}", header)
+    kind, bound = jwk["kty"], jwk.get("alg")
     if not fault and KEY_TYPES.get(alg) != kind:
         fault = f"`alg` is {shown(alg)}, and the key that it names is of type {kind}"
     if not fault and bound not in (None, alg) and kind != "OKP":
@@ -207,12 +223,11 @@ def _judge_under(key: CardKey, fault: str, entry: Entry, header: Header, payload
     if "duplicate-keys" in payloads.card.flags:
         reason = "a key stands twice in one object of the card, so two readers make two payloads of it"
         return _said("undecidable", reason, header)
-    forms = payloads.forms()
-    if not forms:
-        return _said("undecidable", "the card has no canonical form: it holds what JSON readers do not share", header)
-    verifies = checker(alg, key.jwk)
+    verifies = checker(alg, jwk)
     signature = decode(entry.signature) or b""
-    for payload, form in forms.items():
+    tried = 0
+    for form, payload in payloads.each():
+        tried += 1
         body = encode(payload).encode() if header.encoded else payload
         if verifies(entry.protected.encode() + b"." + body, signature):
             return replace(
@@ -221,6 +236,13 @@ def _judge_under(key: CardKey, fault: str, entry: Entry, header: Header, payload
                 covers_contract=payloads.covers_contract(payload),
                 proves="integrity" if key.source == "card" else "signer",
             )
+    if not tried:
+        return _said(
+            "undecidable", "the card has no canonical form: JSON readers do not agree on what it holds", header
+        )
+    if len(payloads.forms) < len(FORMS):
+        reason = f"it does not verify under the form {payloads.forms[0].name}, and a card over {MAX_REMADE} bytes is "
+        return _said("undecidable", reason + "tried under no other", header)
     reason = (
         f"it verifies under none of the {len(FORMS)} canonical forms known here: the card or the signature was "
         "changed after signing, or the signer used another form"

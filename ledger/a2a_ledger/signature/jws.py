@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
@@ -43,18 +42,3 @@ def checker(alg: str, jwk: JsonObject) -> Callable[[bytes, bytes], bool]:
         return algorithm.verify(signing_input, signature, key)
 
     return verifies
-
-
-def jwk_of(encoded: bytes) -> JsonObject | None:
-    """Return the public JWK of a SubjectPublicKeyInfo, as DER or PEM; None when the bytes are no such key."""
-    readers: tuple[Callable[[bytes], OKPKey | ECKey | RSAKey], ...] = (
-        OKPKey.import_key,
-        ECKey.import_key,
-        RSAKey.import_key,
-    )
-    for read in readers:
-        try:
-            return cast("JsonObject", read(encoded).as_dict(private=False))
-        except (JoseError, ValueError, TypeError):
-            continue
-    return None
