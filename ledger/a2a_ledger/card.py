@@ -14,12 +14,13 @@ from a2a_ledger.contract.card_json import (
     MAX_DEPTH,
     CardObject,
     CardValue,
+    Parsed,
     UnrepresentableError,
     canonical,
     parse,
     sha256_name,
 )
-from a2a_ledger.contract.dialect import dialect_of, is_card
+from a2a_ledger.contract.dialect import card_inside, dialect_of, is_card
 from a2a_ledger.contract.normal_form import Contract, normalise
 
 __all__ = [
@@ -48,9 +49,9 @@ class Card:
         document: The parsed JSON object; None when the bytes are not one. With duplicate keys the last one stands.
         dialect: "0.1", "0.2", "0.3", "1.0", "hybrid" or "unknown".
         is_card: Whether this is an Agent Card at all.
-        flags: What is odd, sorted: ambiguous-keys, bom, duplicate-keys, duplicate-skill-ids, halves-disagree,
-            not-a-card, not-json, not-utf-8, odd-shape, odd-version, too-deep, too-large, unknown-scheme,
-            unrepresentable.
+        flags: What is odd, sorted: ambiguous-keys, bom, card-inside, duplicate-keys, duplicate-skill-ids,
+            halves-disagree, not-a-card, not-json, not-utf-8, odd-shape, odd-version, too-deep, too-large,
+            unknown-scheme, unrepresentable.
         problem: One sentence why it cannot be captured; "" when it can.
         raw_hash: `sha256:<hex>` of the bytes.
         document_hash: `sha256:<hex>` of the document's RFC 8785 bytes; None where it has none.
@@ -87,10 +88,18 @@ def read_card(raw: bytes, *, content_type: str | None = None) -> Card:
         found = "a list" if isinstance(document, list) else "a single value"
         return _refused(raw, raw_hash, f"expected a JSON object, found {found}{served}", parsed.flags)
     if not is_card(document):
-        names = ", ".join(sorted(document)[:5]) or "none"
-        problem = f"expected an Agent Card, found a JSON object without its members{served}; it has: {names}"
-        return _refused(raw, raw_hash, problem, parsed.flags)
-    return _read_document(raw, raw_hash, document, set(parsed.flags))
+        return _refused(raw, raw_hash, *_no_card(document, served, parsed.flags))
+    return _read_document(raw, raw_hash, document, parsed)
+
+
+def _no_card(document: CardObject, served: str, flags: frozenset[str]) -> tuple[str, frozenset[str]]:
+    """Return why an object is no card, and its flags."""
+    envelope = card_inside(document)
+    if envelope is not None:
+        problem = f"expected an Agent Card, found one inside the member {envelope!r}{served}, where no client looks"
+        return f"{problem}; read the value of that member by itself", flags | {"card-inside"}
+    names = ", ".join(sorted(document)[:5]) or "none"
+    return f"expected an Agent Card, found a JSON object without its members{served}; it has: {names}", flags
 
 
 def _refused(raw: bytes, raw_hash: str, problem: str, flags: set[str] | frozenset[str]) -> Card:
@@ -107,11 +116,12 @@ def _refused(raw: bytes, raw_hash: str, problem: str, flags: set[str] | frozense
     )
 
 
-def _read_document(raw: bytes, raw_hash: str, document: CardObject, flags: set[str]) -> Card:
+def _read_document(raw: bytes, raw_hash: str, document: CardObject, parsed: Parsed) -> Card:
+    flags = set(parsed.flags)
     dialect = dialect_of(document)
     contract, document_hash, problem = None, None, ""
     try:
-        contract, found = normalise(document, dialect)
+        contract, found = normalise(document, dialect, simple_numbers=parsed.simple_numbers)
         flags |= found
     except UnrepresentableError as error:
         flags.add("unrepresentable")
@@ -122,7 +132,7 @@ def _read_document(raw: bytes, raw_hash: str, document: CardObject, flags: set[s
     else:
         # Outside the contract part a strange number or text does no harm.
         with contextlib.suppress(UnrepresentableError):
-            document_hash = sha256_name(canonical(document))
+            document_hash = sha256_name(canonical(document, simple_numbers=parsed.simple_numbers))
     return Card(
         raw=raw,
         document=document,

@@ -57,7 +57,7 @@ TABLE: dict[str, Read] = {
     "007": Read("1.0", ("JSONRPC  1.0",)),
     "008": Read("unknown", ("JSONRPC  1.0",), flags=("odd-shape",)),
     "009": Read("1.0", ("JSONRPC https://agent.example.com/a2a/v1 0.3",)),
-    "010": Read("0.1", ("JSONRPC  -",)),
+    "010": Read("0.1", ()),  # its url is "", its authentication {}
     "011": Read("unknown", (), flags=("odd-shape",)),
     "012": Read("0.1", ("JSONRPC http://localhost:10103/ -",), {"public": "legacy"}, [{"public": []}]),
     "013a": Read("0.1", ("JSONRPC http://localhost:10104/ -",), {"public": "legacy"}, [{"public": []}]),

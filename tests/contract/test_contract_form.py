@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Object: TypeAlias = "dict[str, Json]"
 URL = "https://h.example/a2a"
 MAIN: dict[str, Json] = {"binding": "JSONRPC", "tenant": "", "url": URL, "version": None}
 
@@ -217,35 +218,53 @@ def test_requirements_of_another_shape_are_kept_and_flagged(odd: Json, read: Jso
     assert flags(url=URL, security=odd) == ("odd-shape",)
 
 
-AUTHENTICATION: list[tuple[Json, dict[str, str], Json]] = [
-    ({"schemes": ["b", "a", "a"]}, {"a": "a", "b": "b"}, [{"a": []}, {"b": []}]),
-    ({"schemes": ["OAuth2"], "credentials": "secret"}, {"OAuth2": "OAuth2"}, [{"OAuth2": []}]),
-    ({"schemes": "Bearer"}, {"Bearer": "Bearer"}, [{"Bearer": []}]),
-    (["Bearer"], {"Bearer": "Bearer"}, [{"Bearer": []}]),
+AUTHENTICATION: list[tuple[Json, dict[str, Json], Json]] = [
+    ({"schemes": ["b", "a", "a"]}, {"a": {}, "b": {}}, [{"a": []}, {"b": []}]),
+    ({"schemes": ["A"], "credentials": "c", "x": 1}, {"A": {"raw": {"credentials": "c", "x": 1}}}, [{"A": []}]),
+    ({"schemes": ["A"], "credentials": None, "x": ""}, {"A": {}}, [{"A": []}]),
+    ({"schemes": "Bearer"}, {"Bearer": {}}, [{"Bearer": []}]),
+    (["Bearer"], {"Bearer": {}}, [{"Bearer": []}]),
+    ("Bearer", {"Bearer": {}}, [{"Bearer": []}]),
     ({"schemes": []}, {}, []),
     ({"schemes": None, "credentials": None}, {}, []),
     ({}, {}, []),
+    ([], {}, []),
+    ("", {}, []),
 ]
 
 
-@pytest.mark.parametrize(
-    ("spelled", "schemes", "security"),
-    AUTHENTICATION,
-)
-def test_each_scheme_of_0_1_is_one_alternative(spelled: Json, schemes: dict[str, str], security: Json) -> None:
+@pytest.mark.parametrize(("spelled", "schemes", "security"), AUTHENTICATION)
+def test_each_scheme_of_0_1_is_one_alternative(spelled: Json, schemes: dict[str, Object], security: Json) -> None:
     read = form(url=URL, authentication=spelled)
-    assert read["schemes"] == {key: {"kind": "legacy", "name": name} for key, name in schemes.items()}
+    assert read["schemes"] == {name: {"kind": "legacy", "name": name, **rest} for name, rest in schemes.items()}
     assert read["security"] == security
     assert flags(url=URL, authentication=spelled) == ()
 
 
-def test_an_authentication_of_another_shape_is_kept_verbatim() -> None:
-    odd: Json = [{"type": "oauth2"}]
+ODD_AUTHENTICATION: list[tuple[Json, Json]] = [
+    ([{"type": "oauth2"}], [{"authentication": []}]),
+    ({"type": "bearer"}, [{"authentication": []}]),
+    ({"credentials": "c"}, [{"authentication": []}]),
+    ({"schemes": [1]}, [{"authentication": []}]),
+    (True, [{"authentication": []}]),
+    ({"schemes": [], "x402": {}}, []),  # it says that no scheme is asked for
+]
+
+
+@pytest.mark.parametrize(("odd", "security"), ODD_AUTHENTICATION)
+def test_an_authentication_of_another_shape_is_kept_verbatim(odd: Json, security: Json) -> None:
     read = form(url=URL, authentication=odd)
 
     assert read["schemes"] == {"authentication": {"kind": "unknown", "raw": odd}}
-    assert read["security"] == [{"authentication": []}]
+    assert read["security"] == security
     assert flags(url=URL, authentication=odd) == ("unknown-scheme",)
+
+
+def test_the_authentication_of_0_1_is_not_read_beside_what_replaced_it() -> None:
+    stated: list[Object] = [{"securitySchemes": {}}, {"security": []}, {"securityRequirements": []}]
+    for later in stated:
+        read = form(url=URL, authentication={"schemes": ["Bearer"]}, **later)
+        assert (read["schemes"], read["security"]) == ({}, [])
 
 
 def test_only_required_extensions_are_contract() -> None:

@@ -14,7 +14,8 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NoReturn, TypeAlias
+from itertools import accumulate
+from typing import NoReturn, TypeAlias, cast
 
 import rfc8785
 
@@ -23,8 +24,11 @@ MAX_DEPTH = 64
 
 _MAX_SAFE = 2**53 - 1
 _BOM = b"\xef\xbb\xbf"
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_BEYOND_BMP = re.compile(rb"[\xf0-\xf4]")  # lead bytes of UTF-8 for U+10000 and above
+# Between these ES6, and so RFC 8785, writes a number with a fraction digit by digit, as Python does.
+_LEAST, _MOST = 1e-4, 1e16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +56,44 @@ class Parsed:
     ok: bool
     flags: frozenset[str]
     problem: str
+    simple_numbers: bool = False
+    """Whether Python writes each of its numbers as RFC 8785 does, so that `canonical` may take the fast way."""
 
 
-def canonical(value: object) -> bytes:
+_write = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False).encode
+
+
+def canonical(value: object, *, simple_numbers: bool = False) -> bytes:
     """Return the RFC 8785 bytes of a value.
+
+    Python's own writer is ten times as fast, and writes the same where no number is written differently
+    and no key stands beyond U+FFFF, from where on UTF-16 orders differently than code points do.
+
+    Args:
+        value: Any JSON value.
+        simple_numbers: What `Parsed.simple_numbers` says of the document that the value was taken from.
 
     Raises:
         UnrepresentableError: RFC 8785 cannot express it.
     """
     try:
+        if simple_numbers or _without_numbers(value):
+            data = _write(value).encode()
+            if data.isascii() or _BEYOND_BMP.search(data) is None:
+                return data
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # the library refuses what it cannot express
     except (rfc8785.CanonicalizationError, UnicodeError) as error:
         raise UnrepresentableError(str(error)) from error
+
+
+def _without_numbers(value: object) -> bool:
+    """Say whether a value holds nothing but texts, true, false and null; the look ends at the first number."""
+    if isinstance(value, str | bool | None):
+        return True
+    if isinstance(value, dict):
+        members = cast("dict[object, object]", value)
+        return all(isinstance(key, str) and _without_numbers(item) for key, item in members.items())
+    return isinstance(value, list) and all(_without_numbers(item) for item in cast("list[object]", value))
 
 
 def sha256_name(data: bytes) -> str:
@@ -108,23 +138,40 @@ def comparable(value: CardValue) -> bytes:
         return b"!" + json_text(value).encode()
 
 
+_A2A = frozenset(
+    {
+        *("name", "description", "version", "url", "protocolVersion", "preferredTransport", "additionalInterfaces"),
+        *("supportedInterfaces", "protocolBinding", "transport", "tenant", "provider", "organization", "iconUrl"),
+        *("documentationUrl", "capabilities", "streaming", "pushNotifications", "stateTransitionHistory"),
+        *("extensions", "uri", "required", "params", "extendedAgentCard", "supportsAuthenticatedExtendedCard"),
+        *("securitySchemes", "security", "securityRequirements", "schemes", "list", "type", "in", "location"),
+        *("scheme", "bearerFormat", "flows", "scopes", "authorizationUrl", "tokenUrl", "refreshUrl"),
+        *("defaultInputModes", "defaultOutputModes", "skills", "id", "tags", "examples", "inputModes", "outputModes"),
+        *("signatures", "protected", "signature", "header", "properties", "items", "format", "default", "enum"),
+    }
+)
+"""Keys of many cards. No reader mixes up two of these, so an object of such keys alone needs no closer look."""
+
+
 class _Hooks:
     """What the JSON reader found on its way that the parsed value does not show any more."""
 
     def __init__(self) -> None:
         self.flags: set[str] = set()
+        self.simple_numbers = True
 
     def pairs(self, pairs: list[tuple[str, CardValue]]) -> CardObject:
         found = dict(pairs)
         if len(found) != len(pairs):
             self.flags.add("duplicate-keys")
-        elif len({key.replace("_", "").casefold() for key in found}) != len(found):
+        elif not _A2A.issuperset(found) and len({key.replace("_", "").casefold() for key in found}) != len(found):
             self.flags.add("ambiguous-keys")
         return found
 
     def integer(self, token: str) -> int | NumberToken:
         # Longer tokens cannot be safe integers, and int() refuses to read very long ones at all.
         if len(token.lstrip("-")) > len(str(_MAX_SAFE)) or abs(int(token)) > _MAX_SAFE:
+            self.simple_numbers = False
             return NumberToken(token)
         return int(token)
 
@@ -134,6 +181,7 @@ class _Hooks:
             exact = Decimal(token) == Decimal(repr(value))
         except decimal.DecimalException:
             exact = False
+        self.simple_numbers = self.simple_numbers and exact and _LEAST <= abs(value) < _MOST and not value.is_integer()
         return value if exact else NumberToken(token)
 
     def constant(self, token: str) -> NoReturn:
@@ -142,15 +190,13 @@ class _Hooks:
 
 def _too_deep(data: bytes) -> bool:
     """Say whether more than MAX_DEPTH brackets are ever open, without recursion."""
-    depth = 0
-    for bracket in _STRING.sub(b"", data).translate(None, _NOT_BRACKETS):
-        if bracket in b"[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        else:
-            depth -= 1
-    return False
+    if b"\\" in data:  # stands in texts only; gone with the character it escapes, every quote ends or begins one
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_texts = b"".join(data.split(b'"')[::2])
+    brackets = outside_texts.translate(None, _NOT_BRACKETS)
+    if len(brackets) <= MAX_DEPTH:
+        return False
+    return max(accumulate(map(_STEP.__getitem__, brackets))) > MAX_DEPTH
 
 
 def _none(problem: str, *flags: str) -> Parsed:
@@ -181,4 +227,6 @@ def parse(raw: bytes) -> Parsed:
         )
     except (ValueError, RecursionError) as error:
         return _none(f"expected JSON (RFC 8259), found something else: {error}", "not-json", *mark)
-    return Parsed(value, ok=True, flags=frozenset(hooks.flags).union(mark), problem="")
+    return Parsed(
+        value, ok=True, flags=frozenset(hooks.flags).union(mark), problem="", simple_numbers=hooks.simple_numbers
+    )

@@ -7,6 +7,7 @@ them). docs/format.md section 7 has the table.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,17 +27,21 @@ def camel(name: str) -> str:
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
+@lru_cache(maxsize=256)  # names of A2A, written in this package: a few dozen
+def _spellings(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(spelled for name in names for spelled in (name, snake(name))))
+
+
 def member(holder: CardValue, *names: str) -> CardValue:
     """Return the first of some members that is stated, in camelCase or else in snake_case; None if none is.
 
     `null` is not stated; a holder that is no object states nothing.
     """
     if isinstance(holder, dict):
-        for name in names:
-            for spelled in (name, snake(name)):
-                value = holder.get(spelled)
-                if value is not None:
-                    return value
+        for spelled in _spellings(names):
+            value = holder.get(spelled)
+            if value is not None:
+                return value
     return None
 
 
@@ -45,30 +50,43 @@ def states(holder: CardValue, *names: str) -> bool:
     return member(holder, *names) is not None
 
 
+_OWN = (
+    "supportedInterfaces",
+    "protocolVersion",
+    "preferredTransport",
+    "additionalInterfaces",
+    "securitySchemes",
+    "securityRequirements",
+    "skills",
+    "capabilities",
+    "supportsAuthenticatedExtendedCard",
+)
+"""Members that, of all documents found at an agent's addresses, only agent cards have."""
+
+
 def is_card(document: CardObject) -> bool:
     """Say whether an object is an Agent Card at all, of any dialect, rather than some other JSON.
 
     It is when it has a member that only agent cards have, or at least a name and a url; a list of agents
-    (an index document) and the documents of other standards are not.
+    (an index document), the documents of other standards, and an envelope around a card are not.
     """
     if any(key in document for key in ("openapi", "swagger", "@context", "jsonrpc")):
         return False
     if isinstance(document.get("agents"), list) and not states(document, "supportedInterfaces", "url", "skills"):
         return False
-    own = (
-        "supportedInterfaces",
-        "protocolVersion",
-        "preferredTransport",
-        "additionalInterfaces",
-        "securitySchemes",
-        "securityRequirements",
-        "skills",
-        "capabilities",
-        "supportsAuthenticatedExtendedCard",
-    )
-    if states(document, *own):
+    if states(document, *_OWN):
         return True
-    return isinstance(document.get("url"), str) and (states(document, "name") or states(document, "authentication"))
+    named = isinstance(document.get("url"), str) and states(document, "name", "authentication")
+    return named and card_inside(document) is None
+
+
+def card_inside(document: CardObject) -> str | None:
+    """Return the member of an envelope that holds an Agent Card, one level down; None when there is none."""
+    for name in sorted(document):
+        value = document[name]
+        if isinstance(value, dict) and states(value, "name") and states(value, *_OWN):
+            return name
+    return None
 
 
 def dialect_of(document: CardObject) -> str:
@@ -77,8 +95,9 @@ def dialect_of(document: CardObject) -> str:
     The shape decides, then the stated version: real cards claim versions whose shape they do not have.
     A card without either connection shape is 1.0 when it uses another 1.0 member.
     """
-    new = bool(member(document, "supportedInterfaces"))  # an empty list offers nothing to a 1.0 client
-    old = states(document, "url", "preferredTransport", "additionalInterfaces")
+    # An empty list offers nothing to a 1.0 client, an empty text or list nothing to a 0.3 client.
+    new = bool(member(document, "supportedInterfaces"))
+    old = any(member(document, name) for name in ("url", "preferredTransport", "additionalInterfaces"))
     if new:
         return "hybrid" if old else "1.0"
     version = member(document, "protocolVersion")

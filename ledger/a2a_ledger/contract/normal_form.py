@@ -12,18 +12,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from a2a_ledger.address import normal_url
-from a2a_ledger.contract.card_json import (
-    CardObject,
-    CardValue,
-    NumberToken,
-    UnrepresentableError,
-    canonical,
-    json_text,
-    sha256_name,
-)
+from a2a_ledger.contract.card_json import CardObject, CardValue, canonical, sha256_name
 from a2a_ledger.contract.dialect import member, states
 from a2a_ledger.contract.requirements import as_set, read_requirements
-from a2a_ledger.contract.schemes import common, read_authentication, read_schemes
+from a2a_ledger.contract.schemes import WRAPPERS, common, read_authentication, read_schemes
 from a2a_ledger.events import Interface
 
 FORM = "a2a-contract/1-draft"
@@ -59,28 +51,36 @@ def major_minor(version: str | None) -> str | None:
     return f"{int(found[1])}.{int(found[2] or '0')}" if found else version
 
 
-def normalise(document: CardObject, dialect: str) -> tuple[Contract, frozenset[str]]:
+def normalise(document: CardObject, dialect: str, *, simple_numbers: bool = False) -> tuple[Contract, frozenset[str]]:
     """Return the contract of a card and the flags that reading it raised.
 
-    Flags: halves-disagree, odd-shape, odd-version, unknown-scheme.
+    Where a term is written in both vocabularies, that of 1.0 is read; if the 0.3 one says otherwise, what a
+    0.3 client is bound to stands in `legacy`.
+
+    Flags: duplicate-skill-ids, halves-disagree, odd-shape, odd-version, unknown-scheme.
+
+    Args:
+        document: The card as parsed JSON.
+        dialect: Its dialect: a card of 1.0 alone has no half for 0.3 clients, who find no address in it.
+        simple_numbers: What `Parsed.simple_numbers` says of it.
 
     Raises:
         UnrepresentableError: a number or text inside the contract part has no RFC 8785 form.
     """
     flags: set[str] = set()
-    new_first = dialect in {"1.0", "hybrid"}
+    half = _half(document, flags, new_first=True)
     value: CardObject = {
         "extensions": _extensions(document, flags),
         "form": FORM,
-        "interfaces": _interfaces(document, flags, new=new_first),
-        **_half(document, flags, new_first=new_first),
+        "interfaces": _interfaces(document, flags),
+        **half,
     }
-    if dialect == "hybrid":
+    if dialect != "1.0" and _written_twice(document):
         legacy = _half(document, flags, new_first=False)
-        if canonical(_shared(legacy)) != canonical(_shared(value)):
+        if canonical(_shared(legacy)) != canonical(_shared(half)):
             value["legacy"] = legacy
             flags.add("halves-disagree")
-    data = canonical(value)
+    data = canonical(value, simple_numbers=simple_numbers)
     return Contract(FORM, value, data, sha256_name(data)), frozenset(flags)
 
 
@@ -96,6 +96,21 @@ def _half(document: CardObject, flags: set[str], *, new_first: bool) -> CardObje
         "security": security,
         "skills": _skills(document, flags, new_first=new_first),
     }
+
+
+def _written_twice(document: CardObject) -> bool:
+    """Say whether any term is written in both vocabularies; the halves are the same where none is."""
+    schemes, skills = member(document, "securitySchemes"), member(document, "skills")
+    holders = [document, *(skills if isinstance(skills, list) else [skills])]
+    flag = states(member(document, "capabilities"), "extendedAgentCard")
+    return (
+        (flag and states(document, "supportsAuthenticatedExtendedCard"))
+        or any(states(one, "security") and states(one, "securityRequirements") for one in holders)
+        or (
+            isinstance(schemes, dict)
+            and any(states(one, "type") and states(one, *WRAPPERS) for one in schemes.values())
+        )
+    )
 
 
 def _shared(half: CardObject) -> CardObject:
@@ -124,33 +139,35 @@ def _extended_card(document: CardObject, flags: set[str], *, new_first: bool) ->
 
 
 def _truth(value: CardValue, flags: set[str]) -> bool:
-    """Return a flag; absent is false, and the text "true" that real cards write counts as true."""
+    """Return a flag; absent is false.
+
+    Of other JSON values only 0, "" and the text "false" are false: some client reads the rest as true, and a
+    term too many does less harm than one that is missed.
+    """
     if value is None or isinstance(value, bool):
         return value is True
     flags.add("odd-shape")
-    return isinstance(value, str) and value.strip().lower() == "true"
+    return bool(value) and not (isinstance(value, str) and value.lower() == "false")
 
 
 def _list(value: CardValue, flags: set[str]) -> list[CardValue]:
-    """Return a list; absent is empty, and one item where a list belongs is a list of one."""
+    """Return a list; absent is empty, and so is an empty value of another type; any other value is a list of one."""
     if value is None:
         return []
     if isinstance(value, list):
         return value
     flags.add("odd-shape")
-    return [value]
+    return [value] if value else []
 
 
 def _text(value: CardValue, flags: set[str]) -> str:
-    """Return a text; absent is "", and another JSON value is kept as its JSON text."""
+    """Return a text; absent is "", and another JSON value is its RFC 8785 text."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
     flags.add("odd-shape")
-    if isinstance(value, NumberToken):
-        raise UnrepresentableError(value.text)
-    return json_text(value)
+    return canonical(value).decode()
 
 
 def _version(value: CardValue, flags: set[str]) -> str | None:
@@ -161,7 +178,7 @@ def _version(value: CardValue, flags: set[str]) -> str | None:
 
 
 def _interface(raw: CardValue, version: CardValue, flags: set[str]) -> CardObject:
-    """Return one interface; a text where an object belongs is its url."""
+    """Return one interface; another value where an object belongs is its url."""
     if not isinstance(raw, dict):
         flags.add("odd-shape")
         raw = {"url": raw}
@@ -173,21 +190,19 @@ def _interface(raw: CardValue, version: CardValue, flags: set[str]) -> CardObjec
     }
 
 
-def _interfaces(document: CardObject, flags: set[str], *, new: bool) -> list[CardValue]:
+def _interfaces(document: CardObject, flags: set[str]) -> list[CardValue]:
     """Return the offered interfaces in the card's order, without exact repeats."""
-    if new:
-        listed = _list(member(document, "supportedInterfaces"), flags)
-        found = [_interface(item, member(item, "protocolVersion"), flags) for item in listed]
-    else:
-        found = []
+    listed = _list(member(document, "supportedInterfaces"), flags)
+    found = [_interface(item, member(item, "protocolVersion"), flags) for item in listed]
     if not found:
         version = member(document, "protocolVersion")
-        main = {"url": member(document, "url"), "transport": member(document, "preferredTransport")}
-        if version is not None or any(value is not None for value in main.values()):
-            found.append(_interface({**main, "transport": main["transport"] or "JSONRPC"}, version, flags))
+        url, transport = member(document, "url"), member(document, "preferredTransport")
+        if any(value not in (None, "") for value in (url, transport, version)):
+            main: CardObject = {"url": url, "transport": "JSONRPC" if transport in (None, "") else transport}
+            found.append(_interface(main, version, flags))
         more = _list(member(document, "additionalInterfaces"), flags)
         found += [_interface(item, version, flags) for item in more]
-    return list({canonical(item): item for item in found}.values())
+    return list({tuple(item.values()): item for item in found}.values())  # of texts and null
 
 
 def _extensions(document: CardObject, flags: set[str]) -> list[CardValue]:

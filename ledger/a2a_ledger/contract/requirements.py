@@ -47,7 +47,7 @@ def _alternative(raw: CardValue, flags: set[str]) -> CardValue:
         flags.add("odd-shape")
         return raw
     wrapped = raw.get("schemes")
-    names = wrapped if isinstance(wrapped, dict) and len(raw) == 1 else raw
+    names = wrapped or {} if raw.keys() == {"schemes"} and isinstance(wrapped, dict | None) else raw
     alternative: CardObject = {}
     for name, value in names.items():
         scopes = _scopes(value)

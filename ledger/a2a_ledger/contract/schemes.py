@@ -2,15 +2,17 @@
 
 docs/format.md section 7. 0.2 and 0.3 JSON discriminate by `type`, 1.0 and 0.3 proto JSON by the name of
 the one member; hybrid cards hold both in one object. A scheme of a kind or a shape that nobody knows is
-kept verbatim, `{"kind": "unknown", "raw": …}`, and flagged.
+kept verbatim, `{"kind": "unknown", "raw": …}`, and flagged. Kinds, places, names of headers and of
+schemes are compared exactly as they are written; only an HTTP scheme has no case (RFC 9110 section 11.1).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import string
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.address import normal_url
-from a2a_ledger.contract.dialect import camel, member, states
+from a2a_ledger.contract.dialect import member, states
 from a2a_ledger.contract.requirements import as_set
 
 if TYPE_CHECKING:
@@ -27,7 +29,14 @@ WRAPPERS = {
 }
 """1.0 and 0.3 proto JSON: the member that holds the scheme, and its kind."""
 
-_FLOWS = frozenset({"authorizationCode", "clientCredentials", "deviceCode", "implicit", "password"})
+_FLOWS = {
+    "authorization_code": "authorizationCode",
+    "client_credentials": "clientCredentials",
+    "device_code": "deviceCode",
+}
+
+# Only ASCII letters: str.lower() would also fold characters that no HTTP scheme may hold into those it may.
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 class _OddError(ValueError):
@@ -56,22 +65,25 @@ def read_schemes(raw: CardValue, *, new_first: bool, flags: set[str]) -> CardObj
 def read_authentication(raw: CardValue, flags: set[str]) -> tuple[CardObject, list[CardValue]]:
     """Return scheme table and requirement list of a 0.1 `authentication`: each scheme is one alternative.
 
-    A shape without a list of names is kept verbatim under the name `authentication`.
+    What it states beside their names (`credentials`, where real cards write OAuth2 endpoints, or members of
+    a vendor) stands in each scheme as `raw`. Another shape is kept verbatim under the name `authentication`.
     """
-    names = member(raw, "schemes") if isinstance(raw, dict) else raw
+    names = raw
+    rest: CardObject = {}
+    if isinstance(raw, dict):
+        names = member(raw, "schemes")
+        rest = {name: value for name, value in raw.items() if name != "schemes" and value not in (None, "")}
     if isinstance(names, str):
-        names = [names]
-    texts = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    if isinstance(names, list) and len(texts) == len(names):
-        return {name: {"kind": "legacy", "name": name} for name in texts}, as_set({name: []} for name in texts)
-    if raw is None or raw == {} or (names is None and isinstance(raw, dict) and not _stated(raw)):
+        names = [names] if names else []
+    if not names and isinstance(names, list | None) and not rest:
         return {}, []
+    if names and isinstance(names, list) and all(isinstance(name, str) for name in names):
+        texts = cast("list[str]", names)
+        beside: CardObject = {"raw": rest} if rest else {}
+        schemes: CardObject = {name: {"kind": "legacy", "name": name, **beside} for name in texts}
+        return schemes, as_set({name: []} for name in texts)
     flags.add("unknown-scheme")
-    return {"authentication": {"kind": "unknown", "raw": raw}}, [{"authentication": []}]
-
-
-def _stated(raw: CardObject) -> bool:
-    return any(value is not None for key, value in raw.items() if key != "credentials")
+    return {"authentication": {"kind": "unknown", "raw": raw}}, [] if names == [] else [{"authentication": []}]
 
 
 def _scheme(raw: CardValue, *, new_first: bool, flags: set[str]) -> CardObject:
@@ -134,7 +146,7 @@ def _api_key(body: CardObject) -> CardObject:
 
 
 def _http(body: CardObject) -> CardObject:
-    return {"kind": "http", "scheme": _text(body, "scheme").lower()}
+    return {"kind": "http", "scheme": _text(body, "scheme").translate(_LOWER)}
 
 
 def _open_id(body: CardObject) -> CardObject:
@@ -149,12 +161,13 @@ def _oauth2(body: CardObject) -> CardObject:
     flows = member(body, "flows")
     if flows is not None and not isinstance(flows, dict):
         raise _OddError
-    read = {_flow_name(name): _flow(flow) for name, flow in (flows or {}).items() if flow is not None}
-    return {"kind": "oauth2", "flows": dict(read), "metadataUrl": _text(body, "oauth2MetadataUrl")}
-
-
-def _flow_name(name: str) -> str:
-    return camel(name) if camel(name) in _FLOWS else name
+    stated = {name: flow for name, flow in (flows or {}).items() if flow is not None}
+    read: CardObject = {}
+    for name, flow in stated.items():
+        known = _FLOWS.get(name, name)
+        if known == name or known not in stated:  # written twice, the camelCase one stands
+            read[known] = _flow(flow)
+    return {"kind": "oauth2", "flows": read, "metadataUrl": _text(body, "oauth2MetadataUrl")}
 
 
 def _flow(flow: CardValue) -> CardObject:
