@@ -21,7 +21,7 @@ from a2a_ledger.capture.redact import Secret
 from a2a_ledger.settings import Limits
 from tests.capture.agent import Agent
 from tests.capture.conftest import STALE, only, send, tasks
-from tests.capture.front import BEARER, JSON, WELL_KNOWN, Asked, Reply, card_of, in_front, served
+from tests.capture.front import BEARER, WELL_KNOWN, Asked, Reply, card_of, in_front, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator

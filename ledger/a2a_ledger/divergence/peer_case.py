@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from a2a_ledger.address import normal_url
 from a2a_ledger.divergence.finding import Evidence, evidence_of
 from a2a_ledger.divergence.reading import (
     CAPTURED,
@@ -17,6 +18,7 @@ from a2a_ledger.divergence.reading import (
     CARD_FETCHED,
     RECONSTRUCTED,
     frozen_of,
+    members,
     number,
     ref,
     text,
@@ -25,8 +27,11 @@ from a2a_ledger.divergence.reading import (
 from a2a_ledger.events import Ref
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.reading import Frozen, Lookup
+    from a2a_ledger.events import Json
 
 LISTED = 64
 """Tasks of one kind that a window lists; of more it counts them."""
@@ -42,12 +47,22 @@ _V = TypeVar("_V")
 
 
 class CardKey(NamedTuple):
-    """One agent has several true cards at once: by where it was asked, by whom, and out of which material."""
+    """One agent has several true cards at once: by where it was asked, by whom, and out of which material.
+
+    docs/format.md section 7.8. A token that was renewed makes no other card, but of an extended one, which is made
+    for its caller.
+    """
 
     source: str
     caller: str
     material: str
     """Empty for what we saw live, else the SHA-256 of the imported file."""
+    url: str
+    variant: str
+    version: str
+    """`A2A-Version` asked for."""
+    credential: tuple[str, ...]
+    """Of an extended card: the marks of what it was asked for with."""
 
 
 class Fetch(NamedTuple):
@@ -179,7 +194,21 @@ def material_of(record: Record) -> str:
 def key_of(record: Record) -> CardKey:
     """Return which of the agent's cards a fetch asked for."""
     data = record.data
-    return CardKey(text(data, "source") or "", text(data, "caller") or "", material_of(record))
+    source = text(data, "source") or ""
+    return CardKey(
+        source,
+        text(data, "caller") or "",
+        material_of(record),
+        normal_url(text(data, "url") or ""),
+        text(data, "variant") or "",
+        text(data, "asked_version") or "",
+        tuple(sorted(_marks(data.get("credential")))) if source == "extended" else (),
+    )
+
+
+def _marks(credential: Json) -> Iterator[str]:
+    for mark in credential if isinstance(credential, list) else []:
+        yield text(members(mark), "mac") or ""
 
 
 def fetch_of(record: Record) -> Fetch:
@@ -212,7 +241,8 @@ def tag_of(record: Record) -> tuple[str, ...] | None:
     etag = text(data, "etag")
     if etag is None or number(data, "status") != _OK or text(data, "raw_hash") is None:
         return None
-    return (text(data, "answered_url") or "", text(data, "caller") or "", material_of(record), etag)
+    key = key_of(record)
+    return (*key[:-1], *key.credential, text(data, "answered_url") or "", etag)
 
 
 def _remember(held: dict[_K, _V], key: _K, value: _V) -> None:
