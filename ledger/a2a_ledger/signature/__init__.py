@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from a2a_ledger.signature.card_keys import CardKey, KeySource, keys_for, read_card_keys, thumbprint
 from a2a_ledger.signature.forms import FORMS, CanonicalForm
-from a2a_ledger.signature.judgement import Judgement, judge
+from a2a_ledger.signature.judgement import Judgement
+from a2a_ledger.signature.judging import judge
 
 __all__ = [
     "FORMS",
