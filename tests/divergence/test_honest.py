@@ -194,9 +194,9 @@ def data_with_an_ordinary_scheme(story: Story) -> None:
 
 
 @honest
-def trailing_slash_and_port(story: Story) -> None:
+def case_and_port(story: Story) -> None:
     story.capture(story.fetch(card()), url="https://vendor.example/a2a")
-    story.answer(story.ask(url="https://VENDOR.example:443/a2a/"), task("completed"))
+    story.answer(story.ask(url="https://VENDOR.example:443/a2a"), task("completed"))
 
 
 @honest

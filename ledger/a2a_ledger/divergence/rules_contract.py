@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from a2a_ledger.address import normal_url, origin_of
+from a2a_ledger.address import authority_of, origin_of, url_difference, wire_url
 from a2a_ledger.divergence.reading import REDIRECTS, leg_of, members, number, text
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 VERSION_NOT_SUPPORTED = -32009
 
+_BINDINGS = frozenset({"JSONRPC", "HTTP+JSON", "GRPC"})
+_SLASH = "trailing-slash"
+
 
 def request_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """Hold a request of ours against the frozen contract."""
@@ -29,12 +32,7 @@ def request_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     spoken = text(matter.record.data, "wire_version")
     if agreed is not None and spoken not in {None, agreed} and not _request_fits(agreed, spoken or "", matter, frozen):
         yield _skew(matter, "client", agreed, spoken)
-    drift = _drift(matter, frozen)
-    if drift:
-        sent_to = matter.case.redirect
-        redirected = sent_to is not None and _place(sent_to) == _place(text(matter.record.data, "url") or "")
-        about = "peer" if redirected else "client"
-        yield matter.finding("interface-drift", about=about, subject="interface", observed={**drift})
+    yield from _drifted(matter, frozen)
 
 
 def answer_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -118,14 +116,33 @@ def _major(version: str) -> int:
 
 
 def _redirect(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """The peer sends us elsewhere."""
+    """The peer sends us elsewhere; a slash more or less is its own spelling of its own place."""
     target = leg_of(matter.record).redirect
-    if target is not None and frozen.interface["url"] and not _within(target, frozen, matter.profile):
-        observed: dict[str, Json] = {
-            "frozen_url": frozen.interface["url"],
-            "redirected_to": origin_of(target)[:256],
-        }
-        yield matter.finding("interface-drift", about="peer", subject="interface", observed=observed)
+    if target is None or not frozen.interface["url"] or _stands(target, frozen, matter.profile) != "outside":
+        return
+    observed: dict[str, Json] = {
+        "frozen_url": frozen.interface["url"],
+        "redirected_to": origin_of(target)[:256],
+    }
+    yield matter.finding("interface-drift", about="peer", subject="interface", observed=observed)
+
+
+def _drifted(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
+    """A request of ours leaves the frozen interface; by a slash at the end alone, that is no more than suspected."""
+    drift = _drift(matter, frozen)
+    url, sent_to = text(matter.record.data, "url") or "", matter.case.redirect
+    redirected = sent_to is not None and _place(sent_to) == _place(url)
+    if drift:
+        about = "peer" if redirected else "client"
+        yield matter.finding("interface-drift", about=about, subject="interface", observed={**drift})
+    elif not redirected and frozen.interface["url"] and _stands(url, frozen, matter.profile) == _SLASH:
+        yield matter.finding(
+            "interface-drift",
+            about="client",
+            subject=f"interface:{_SLASH}",
+            certainty="suspected",
+            observed={"frozen_url": frozen.interface["url"], "url": url, "kind": _SLASH},
+        )
 
 
 def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
@@ -133,12 +150,15 @@ def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
     data, used, profile = matter.record.data, frozen.interface, matter.profile
     found: dict[str, str] = {}
     binding, url, tenant = text(data, "binding") or "", text(data, "url") or "", text(data, "tenant") or ""
-    if binding in {"JSONRPC", "HTTP+JSON", "GRPC"} and used["binding"] and binding != used["binding"]:
+    frozen_binding = used["binding"].upper()  # real cards write "jsonrpc" too; a name of their own proves nothing
+    if binding in _BINDINGS and frozen_binding in _BINDINGS and binding != frozen_binding:
         found |= {"frozen_binding": used["binding"], "binding": binding}
     if not used["url"]:
         return found
-    if not _within(url, frozen, profile):
+    if _stands(url, frozen, profile) == "outside":
         found |= {"frozen_url": used["url"], "url": url}
+        kind = url_difference(used["url"], url)
+        found |= {"kind": kind} if kind else {}
     elif matter.case.sent is None and not _is_listed(used["url"], used["binding"], frozen, profile):
         found |= {"listed_url": ", ".join(_listed(frozen))[:256], "url": url}
     if tenant and tenant != used["tenant"]:
@@ -146,15 +166,15 @@ def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
     return found
 
 
-def _within(url: str, frozen: Frozen, profile: Profile) -> bool:
-    """Say whether a url belongs to the frozen interface, or to one that the profile calls the same."""
-    return _belongs(url, frozen.interface["url"], frozen.interface["binding"], profile)
+def _stands(url: str, frozen: Frozen, profile: Profile) -> str:
+    """Say how a url stands to the frozen interface, or to one that the profile calls the same."""
+    return _place_of(url, frozen.interface["url"], frozen.interface["binding"], profile)
 
 
 def _is_listed(url: str, binding: str, frozen: Frozen, profile: Profile) -> bool:
     """Say whether the card lists the interface that was used; a card that lists none says nothing."""
     listed = _listed(frozen)
-    return not listed or any(_belongs(url, one, binding, profile) for one in listed)
+    return not listed or any(_place_of(url, one, binding, profile) != "outside" for one in listed)
 
 
 def _listed(frozen: Frozen) -> list[str]:
@@ -163,20 +183,34 @@ def _listed(frozen: Frozen) -> list[str]:
     return [url for url in urls if url]
 
 
-def _belongs(url: str, interface: str, binding: str, profile: Profile) -> bool:
-    """Compare by place: a JSON-RPC interface is one url; the operations of HTTP+JSON lie below theirs."""
+def _place_of(url: str, interface: str, binding: str, profile: Profile) -> str:
+    """Say how a url stands to an interface: `within`, `trailing-slash` (within, but for slashes at the end), `outside`.
+
+    Urls are compared as they go over the wire. A JSON-RPC interface is one url; the operations of HTTP+JSON and of
+    gRPC lie below theirs, and a gRPC target is a host and a port.
+    """
     place, base = _place(url), _place(interface)
-    bases = {base}
+    if binding.upper() == "GRPC" and authority_of(url) == authority_of(interface):
+        return "within"
+    bases, exact = {base}, {_wire(interface)}
     for alias in profile.aliases:
         stood = _place(alias.frozen)
         if base == stood or base.startswith(stood + "/"):
             bases.add(_place(alias.seen) + base.removeprefix(stood))
-    if binding == "JSONRPC":
-        return place in bases
-    return any(place == one or place.startswith((one + "/", one + ":")) for one in bases)
+            exact.add(_wire(alias.seen) if base == stood else _place(alias.seen) + _wire(interface).removeprefix(stood))
+    if binding.upper() == "JSONRPC":
+        if _wire(url) in exact:
+            return "within"
+        return _SLASH if place in bases else "outside"
+    return "within" if any(place == one or place.startswith((one + "/", one + ":")) for one in bases) else "outside"
 
 
 @lru_cache(maxsize=1024)
+def _wire(url: str) -> str:
+    """Return a url as it goes over the wire, without its query."""
+    return wire_url(url).partition("?")[0]
+
+
 def _place(url: str) -> str:
-    """Cut a url to what an interface is compared by: no query, no trailing slash."""
-    return normal_url(url).partition("?")[0].partition("#")[0].rstrip("/")
+    """Return the same without slashes at the end."""
+    return _wire(url).rstrip("/")
