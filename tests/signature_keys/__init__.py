@@ -1,0 +1,1 @@
+"""Whose keys may speak for a card, what is recorded of it, and what a bundle says of it."""
