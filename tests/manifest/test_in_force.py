@@ -292,6 +292,19 @@ def test_a_revoked_key_frees_nobody_whatever_size_the_revocation_states(bench: B
     assert bench.why_not() == ""
 
 
+def test_a_revoked_key_of_the_log_is_not_good_by_way_of_the_settings(bench: Bench, tmp_path: Path) -> None:
+    place, mark = tmp_path / "audit", str(tmp_path / "mark")
+    with ContractLedger.open(place, follow=False, mark_dir=mark) as ledger:
+        key = ledger.signers["statement"]
+    with ContractLedger.open(
+        place, follow=False, mark_dir=mark, manifest_keys=[key.vkey], clock=lambda: NOON
+    ) as ledger:
+        assert add_manifest(ledger, bench.made(key), who="ops").status == "valid"
+        event = KeyRevoked(key_id=key.key_id, role="statement", vkey=key.vkey, size=0)
+        ledger.append([ledger.draft(event, stream="ledger")])
+        assert add_manifest(ledger, bench.made(key), who="ops").status == "unknown-key"
+
+
 def test_a_withdrawal_stands_though_its_key_was_revoked(bench: Bench) -> None:
     key = bench.own
     bench.add(bench.made(floor=5 * HOUR))

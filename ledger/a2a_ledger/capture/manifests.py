@@ -20,6 +20,8 @@ from a2a_ledger.manifest import EXPIRED, VALID, read_manifest
 from a2a_ledger.store.log_keys import log_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from a2a_ledger.capture.peerview import KeptCard, PeerView
     from a2a_ledger.codec import Record
     from a2a_ledger.events import JsonObject, Ref
@@ -56,7 +58,7 @@ def add_manifest(ledger: ContractLedger, envelope: bytes, *, who: str) -> AddedM
         StoreError: it could not be recorded.
     """
     now = ledger.clock()
-    trusted = [*_own_keys(ledger.store, _BEHIND_EVERYTHING), *ledger.settings.manifest_verifiers()]
+    trusted = _trusted(ledger.store, ledger.settings.manifest_verifiers(), _BEHIND_EVERYTHING)
     manifest, status, key_id = read_manifest(envelope, trusted, now)
     event = CardManifest(
         peer=manifest.peer,
@@ -75,14 +77,21 @@ def add_manifest(ledger: ContractLedger, envelope: bytes, *, who: str) -> AddedM
     return AddedManifest(manifest, status, appended.n)
 
 
-def _own_keys(store: Store, size: int) -> list[Verifier]:
-    """Return the log's own keys that are trusted now for a manifest that lies below `size`.
+def _trusted(store: Store, named: Sequence[Verifier], size: int) -> list[Verifier]:
+    """Return the keys that are trusted now for a manifest that lies below `size` in the log.
 
-    A key that was retired afterwards still counts. One that was revoked counts for nothing, whatever
-    size the revocation states: what it signed would go on to free sends, and a new manifest is soon made.
+    A key of the log that was retired afterwards still counts. One that was revoked counts for nothing, whatever size
+    the revocation states: what it signed would go on to free sends, and a new manifest is soon made.
+
+    Args:
+        store: of the log, whose own statement keys count.
+        named: the keys that the settings name.
+        size: a log size, one more than the manifest's index.
     """
     terms = log_keys(store).terms
-    return [term.key for term in terms if term.role == "statement" and term.revoked is None and term.covers(size)]
+    revoked = {term.key for term in terms if term.revoked is not None}
+    own = [term.key for term in terms if term.role == "statement" and term.covers(size)]
+    return [key for key in (*own, *named) if key not in revoked]
 
 
 class LookedAt(NamedTuple):
@@ -154,7 +163,7 @@ class Manifests:
         """Say why a manifest counts as none; "" when it applies."""
         if recorded.status not in {VALID, EXPIRED}:
             return f"its status was {recorded.status} when it was recorded"
-        trusted = [*_own_keys(self._store, recorded.n + 1), *self._named]
+        trusted = _trusted(self._store, self._named, recorded.n + 1)
         try:
             manifest, status, _ = read_manifest(recorded.envelope or b"", trusted, now)
         except FormatError:
