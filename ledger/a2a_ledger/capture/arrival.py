@@ -11,8 +11,10 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.recorder import interface_used, peer_of
+from a2a_ledger.capture.redacted import bare_url
 from a2a_ledger.divergence import TaskCase, judge
 from a2a_ledger.errors import ContractDivergenceError
+from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,18 +44,42 @@ class Arrivals:
         """
         self._desk = desk
         self._transport = transport
+        self._said_unclear = False
         self._cases: OrderedDict[str, TaskCase] = OrderedDict()
 
     def card_for(self, leg: Leg) -> tuple[BoundCard | None, str]:
         """Return the card that a call is made on, if this process has it, and the peer (docs/format.md section 4)."""
-        for bound in self._desk.recent_cards(self._transport):
-            if interface_used(bound.interfaces, leg) in bound.interfaces:
-                return bound, bound.peer
+        recent = self._desk.recent_cards(self._transport)
+        listing = [bound for bound in recent if interface_used(bound.interfaces, leg) in bound.interfaces]
+        if listing:
+            of_tenant = [one for one in listing if interface_used(one.interfaces, leg)["tenant"] == (leg.tenant or "")]
+            chosen = (of_tenant or listing)[0]
+            self._say_if_unclear(chosen, listing, leg)
+            return chosen, chosen.peer
         peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id).id
         for bound in self._desk.recent_cards(self._transport):
             if bound.peer == peer:
                 return bound, peer
         return None, peer
+
+    def _say_if_unclear(self, chosen: BoundCard, listing: Sequence[BoundCard], leg: Leg) -> None:
+        """Say once that a client's cards cannot be told apart: the guard's interceptor alone knows which one it is."""
+        if leg.method not in SENDS or self._said_unclear:
+            return
+        for other in listing:
+            shares_client = _transport_of(other) is _transport_of(chosen)
+            another = other.kept.key.place != chosen.kept.key.place and other.contract.hash != chosen.contract.hash
+            if shares_client and another:
+                self._said_unclear = True
+                _log.warning(
+                    "%s: two cards with other contracts list this url and came over one httpx client; without the "
+                    "guard's interceptor a send is taken to be under the newest of them (%s, %s). Give each SDK client "
+                    "guard.interceptor(), or an httpx client of its own",
+                    bare_url(leg.url),
+                    chosen.kept.source,
+                    chosen.kept.url,
+                )
+                return
 
     def judge(self, appended: Sequence[Appended], stream: str) -> list[Finding]:
         """Take in what was recorded of this task, by us and by others; return the findings on what is ours."""
@@ -101,6 +127,10 @@ class Arrivals:
     def _lookup(self, ref: Ref) -> Record | None:
         found = self._desk.ledger.store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
         return found[0] if found and found[0].c == ref["c"] else None
+
+
+def _transport_of(bound: BoundCard) -> object:
+    return bound.route.transport if bound.route is not None else None
 
 
 def _observed(finding: Finding) -> str:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     Write = Callable[[list[Any]], Awaitable[list[Appended]]]
 
+_OK = 200
 _NOT_MODIFIED = 304
 _SUCCESS = range(200, 300)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -278,6 +279,20 @@ class CardDesk:
         if isinstance(event, CardFetchFailed):
             return Fetched(ref, None, status, (), body, None)
         return self._read(ref, record, status, (), card, None)
+
+    async def found_within(self, ask: CardAsk, card: bytes, *, within: Ref) -> Fetched:
+        """Record a card that was found in an answer that was recorded before.
+
+        Args:
+            ask: what was asked.
+            card: its exact octets.
+            within: the message that holds it.
+        """
+        event, blobs = method_card_event(
+            ask, status=_OK, card=card, failed=False, within=within, at=self._ledger, redactor=self._redact
+        )
+        ref, record = await self._record(ask, event, blobs)
+        return self._read(ref, record, _OK, (), card, None)
 
     async def failed_within(self, ask: CardAsk, failure: Failure, *, within: Ref) -> Fetched:
         """Record that a method which answers with a card got no answer."""

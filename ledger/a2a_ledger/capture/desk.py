@@ -11,6 +11,7 @@ from a2a_ledger.address import normal_url
 from a2a_ledger.capture.bound import BoundCard, bind
 from a2a_ledger.capture.cards import CardDesk, read_event
 from a2a_ledger.capture.claims import Claims
+from a2a_ledger.capture.found_cards import FoundCards
 from a2a_ledger.capture.peerview import KeptCard, PeerViews, kept_card
 from a2a_ledger.capture.recorder import card_source, configured_card_event
 from a2a_ledger.capture.situation import SiblingWatch, ended_in_error, task_state
@@ -19,8 +20,10 @@ from a2a_ledger.errors import CaptureError, CardError, LedgerError, LedgerUnavai
 from a2a_ledger.wire import TERMINAL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
+    from a2a_ledger.capture.card_key import CardKey
     from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.capture.route import Route
     from a2a_ledger.codec import Draft
@@ -76,7 +79,8 @@ class Desk:
         self.cards = CardDesk(ledger, self.views, self.write, redact)
         self.siblings = SiblingWatch(ledger.store)
         self.claims = Claims()
-        self._recent: OrderedDict[tuple[int, str, str], BoundCard] = OrderedDict()
+        self.found = FoundCards()
+        self._recent: OrderedDict[tuple[int, str, CardKey, str], BoundCard] = OrderedDict()
         self._card_urls: set[str] = set()
         ledger.probe = self.diagnose
 
@@ -126,7 +130,7 @@ class Desk:
 
     def remember(self, bound: BoundCard) -> BoundCard:
         """Take note of a card that is handed to the application."""
-        key = (id(_transport(bound)), bound.peer, bound.kept.raw_hash or "")
+        key = (id(_transport(bound)), bound.peer, bound.kept.key, bound.kept.raw_hash or "")
         self._recent[key] = bound
         self._recent.move_to_end(key)
         while len(self._recent) > _RECENT_CARDS:
@@ -138,6 +142,36 @@ class Desk:
         url = self.views.of(peer).url
         return bind(kept, read_card(body), self.ledger.profile, peer=peer, peer_url=url, route=route)
 
+    async def bind_found(self, wanted: Callable[[dict[str, object]], bool]) -> BoundCard | None:
+        """Bind a client to a card that the application took out of a recorded answer; None: none of them holds it.
+
+        Args:
+            wanted: see `FoundCards.find`.
+        """
+        found = self.found.find(wanted)
+        if found is None:
+            return None
+        if found.ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
+            await asyncio.to_thread(self.ledger.store.keys.redaction_key, found.ask.peer)
+        card = found.card
+        fetched = await self.cards.found_within(found.ask, card.raw, within=found.within)
+        if fetched.kept is None:
+            return None
+        url = self.views.of(found.ask.peer).url
+        bound = bind(fetched.kept, card, self.ledger.profile, peer=found.ask.peer, peer_url=url)
+        if bound is None:
+            return None
+        self._warn_if_never_again(url)
+        return self.remember(bound)
+
+    def _warn_if_never_again(self, peer_url: str) -> None:
+        if self.enforces:
+            _log.warning(
+                "%s: a client is bound to a card that no card fetch brought: it can never be fetched again, so a "
+                "change of its contract is not seen before a send; resolve the card through the guard",
+                peer_url,
+            )
+
     async def bind_configured(self, proto_json: bytes) -> BoundCard:
         """Bind a client to a card that no recorded fetch brought: source `configured`, flag `lossy`.
 
@@ -146,12 +180,7 @@ class Desk:
         """
         event, blobs = configured_card_event(proto_json, at=self.ledger, redactor=self.redact)
         peer = event.peer
-        if self.enforces:
-            _log.warning(
-                "%s: a client is bound to a card that no recorded fetch brought: it can never be fetched again, so a "
-                "change of its contract is not seen before a send; resolve the card through the guard",
-                event.peer_url,
-            )
+        self._warn_if_never_again(event.peer_url)
         appended = await self.write([self.ledger.draft(event, stream=f"peer:{peer}", blobs=blobs)])
         record = read_event(self.ledger.store, appended[0].ref) if appended else None
         kept = kept_card(record) if record else None

@@ -259,6 +259,8 @@ class GuardInterceptor(ClientCallInterceptor):
                     bound = candidate
                     break
             if bound is None:
+                bound = await self._desk.bind_found(lambda document: _parsed(document) == key)
+            if bound is None:
                 bound = await self._desk.bind_configured(MessageToJson(card).encode())
             self._bound[key] = bound.for_new_client()
             bound = self._bound[key]
