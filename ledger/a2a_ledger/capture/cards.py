@@ -21,6 +21,7 @@ from a2a_ledger.capture.card_record import card_ask_of
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.known_schemes import KnownSchemes
 from a2a_ledger.capture.method_card import MethodRoute, card_in, method_card_event
+from a2a_ledger.capture.not_modified import validator_confirmed
 from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.recorder import CardAsk, card_event, card_failure_event
 from a2a_ledger.card import Card, read_card
@@ -226,7 +227,7 @@ class CardDesk:
         """Record one answer to a card GET and return it read."""
         kept, content = None, answer.body
         if answer.status == _NOT_MODIFIED and ask.conditional:
-            kept, content = self._validated(ask, validate)
+            kept, content = self._validated(ask, validate, answer.headers)
         event, blobs = card_event(
             ask,
             status=answer.status,
@@ -300,12 +301,14 @@ class CardDesk:
         ref, _ = await self._record(ask, replace(event, within=within), blobs)
         return Fetched(ref, None, None, (), b"", None)
 
-    def _validated(self, ask: CardAsk, validate: KeptCard | None) -> tuple[KeptCard | None, bytes]:
+    def _validated(
+        self, ask: CardAsk, validate: KeptCard | None, headers: Sequence[tuple[str, str]]
+    ) -> tuple[KeptCard | None, bytes]:
         """Return the kept answer that a 304 speaks of, and its bytes; None where we have not got them."""
-        kept = validate
-        if kept is None:  # the application's own validators
-            key = ask.key(self._ledger)
-            kept = self._views.of(ask.peer).with_validator(key, ask.etag, ask.modified_since)
+        confirmed = validator_confirmed(ask.etag, ask.modified_since, headers)
+        kept = validate if confirmed is not None else None
+        if validate is None and confirmed is not None:  # the application's own validators
+            kept = self._views.of(ask.peer).with_validator(ask.key(self._ledger), *confirmed)
         body = self.whole_body(kept.bytes_of) if kept else None
         return (kept, body) if kept is not None and body is not None else (None, b"")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.capture.attribution import peer_of_card_at
 from a2a_ledger.capture.jsonl_line import StatedFailure
 from a2a_ledger.capture.method_card import card_in, method_ask, method_card_event
+from a2a_ledger.capture.not_modified import validator_confirmed
 from a2a_ledger.capture.recorder import card_ask_of, card_event, card_failure_event, card_source
 from a2a_ledger.errors import FormatError
 from a2a_ledger.wire import parse_response
@@ -15,7 +16,7 @@ from a2a_ledger.wire import parse_response
 if TYPE_CHECKING:
     from a2a_ledger.capture.attribution import Peer
     from a2a_ledger.capture.jsonl_line import ExchangeLine
-    from a2a_ledger.capture.peerview import KeptCard, PeerViews
+    from a2a_ledger.capture.peerview import PeerViews
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.recorder import CardAsk
     from a2a_ledger.codec import Content
@@ -43,8 +44,11 @@ class LineCards:
         asked, answer = line.request, line.response
         source = card_source(asked.method, asked.url) or "registry"
         peer = peer_of_card_at(self._reader, asked.url)
-        ask, kept = self._purpose_of(card_ask_of(asked.url, asked.headers, peer=peer, source=source))
+        ask = self._with_purpose(card_ask_of(asked.url, asked.headers, peer=peer, source=source))
         if answer is not None:
+            confirmed = validator_confirmed(ask.etag, ask.modified_since, answer.headers)
+            view, key = self._views.of(ask.peer), ask.key(self._ledger)
+            kept = view.with_validator(key, *confirmed) if confirmed is not None else None
             return card_event(
                 ask, status=answer.status, headers=answer.headers, body=answer.body, at=self._ledger, kept=kept
             )
@@ -62,7 +66,7 @@ class LineCards:
             within: the record of the answer.
         """
         answer, failure = line.response, line.failure
-        ask, _ = self._purpose_of(method_ask(leg, line.request.headers, peer=peer))
+        ask = self._with_purpose(method_ask(leg, line.request.headers, peer=peer))
         if failure is not None or answer is None:
             event, blobs = card_failure_event(ask, failure=failure or StatedFailure(""), at=self._ledger)
             return replace(event, within=within), blobs
@@ -75,7 +79,7 @@ class LineCards:
             at=self._ledger,
         )
 
-    def _purpose_of(self, ask: CardAsk) -> tuple[CardAsk, KeptCard | None]:
-        """Return the question with its purpose, which no file says, and the newest answer to it before."""
+    def _with_purpose(self, ask: CardAsk) -> CardAsk:
+        """Return the question with its purpose, which no file says: a card that was seen before is asked for again."""
         kept = self._views.of(ask.peer).newest(ask.key(self._ledger))
-        return replace(ask, purpose="application" if kept else "discovery"), kept
+        return replace(ask, purpose="application" if kept else "discovery")

@@ -164,8 +164,9 @@ class PeerView:
 
     def with_validator(self, key: CardKey, etag: str | None, modified_since: str | None) -> KeptCard | None:
         """Return the newest answer about this card with a validator; None: what a 304 says is not known."""
-        for (of, _), kept in reversed(self._standing.items()):
-            if of == key and (kept.etag == etag if etag is not None else kept.last_modified == modified_since):
+        standing = [kept for (of, _), kept in reversed(self._standing.items()) if of == key]
+        for kept in [*filter(None, [self.cards.get(key)]), *standing]:
+            if kept.etag == etag if etag is not None else kept.last_modified == modified_since:
                 return kept
         return None
 
