@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from a2a_ledger.codec import timestamp
 from a2a_ledger.divergence.reading import content
 from a2a_ledger.errors import FormatError
-from a2a_ledger.events import CardManifest
+from a2a_ledger.events import CardManifest, KeyAdded, KeyRetired, KeyRevoked
 from a2a_ledger.manifest import EXPIRED, VALID, read_manifest
 from a2a_ledger.store.log_keys import log_keys
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.manifest import Manifest
-    from a2a_ledger.store import Store
+    from a2a_ledger.verify.proven import KeyTerm
+
+_KEY_EVENTS = (KeyAdded.TYPE, KeyRetired.TYPE, KeyRevoked.TYPE)
 
 _BEHIND_EVERYTHING = 1 << 62
 """As a log size: no key event lies behind it."""
@@ -58,7 +60,7 @@ def add_manifest(ledger: ContractLedger, envelope: bytes, *, who: str) -> AddedM
         StoreError: it could not be recorded.
     """
     now = ledger.clock()
-    trusted = _trusted(ledger.store, ledger.settings.manifest_verifiers(), _BEHIND_EVERYTHING)
+    trusted = _trusted(log_keys(ledger.store).terms, ledger.settings.manifest_verifiers(), _BEHIND_EVERYTHING)
     manifest, status, key_id = read_manifest(envelope, trusted, now)
     event = CardManifest(
         peer=manifest.peer,
@@ -77,18 +79,17 @@ def add_manifest(ledger: ContractLedger, envelope: bytes, *, who: str) -> AddedM
     return AddedManifest(manifest, status, appended.n)
 
 
-def _trusted(store: Store, named: Sequence[Verifier], size: int) -> list[Verifier]:
+def _trusted(terms: Sequence[KeyTerm], named: Sequence[Verifier], size: int) -> list[Verifier]:
     """Return the keys that are trusted now for a manifest that lies below `size` in the log.
 
     A key of the log that was retired afterwards still counts. One that was revoked counts for nothing, whatever size
     the revocation states: what it signed would go on to free sends, and a new manifest is soon made.
 
     Args:
-        store: of the log, whose own statement keys count.
+        terms: what the log says of its keys; its statement keys count.
         named: the keys that the settings name.
         size: a log size, one more than the manifest's index.
     """
-    terms = log_keys(store).terms
     revoked = {term.key for term in terms if term.revoked is not None}
     own = [term.key for term in terms if term.role == "statement" and term.covers(size)]
     return [key for key in (*own, *named) if key not in revoked]
@@ -132,6 +133,8 @@ class Manifests:
         self._named = ledger.settings.manifest_verifiers()
         self._governing: dict[str, _Recorded] = {}
         self._seen: dict[str, int] = {}
+        self._terms: Sequence[KeyTerm] = ()
+        self._terms_of: list[tuple[int, str]] = []
         self._looking = threading.Lock()
 
     def look(self, view: PeerView, card: KeptCard | None, now: datetime) -> LookedAt | None:
@@ -144,9 +147,11 @@ class Manifests:
         """
         with self._looking:
             recorded = self._newest(view.peer)
-        if recorded is None:
-            return None
-        return LookedAt(recorded.n, recorded.ref, recorded.floor_until, self._why_not(recorded, view, card, now))
+            if recorded is None:
+                return None
+            trusted = _trusted(self._key_terms(), self._named, recorded.n + 1)
+        why_not = _why_not(recorded, trusted, view, card, now)
+        return LookedAt(recorded.n, recorded.ref, recorded.floor_until, why_not)
 
     def _newest(self, peer: str) -> _Recorded | None:
         """Take in what was recorded since the last look, and return the one that governs."""
@@ -159,18 +164,27 @@ class Manifests:
             self._governing[peer] = max([*found, known] if known else found, key=lambda one: one.rank)
         return self._governing.get(peer)
 
-    def _why_not(self, recorded: _Recorded, view: PeerView, card: KeptCard | None, now: datetime) -> str:
-        """Say why a manifest counts as none; "" when it applies."""
-        if recorded.status not in {VALID, EXPIRED}:
-            return f"its status was {recorded.status} when it was recorded"
-        trusted = _trusted(self._store, self._named, recorded.n + 1)
-        try:
-            manifest, status, _ = read_manifest(recorded.envelope or b"", trusted, now)
-        except FormatError:
-            return "its content is not here any more"
-        if status not in {VALID, EXPIRED}:
-            return "the key that signed it is not trusted any more"
-        return _outside(manifest, view, card, now)
+    def _key_terms(self) -> Sequence[KeyTerm]:
+        """Return what the log says of its keys, read again when there is a new event of any."""
+        newest = [place for kind in _KEY_EVENTS for place in self._store.tagged_places(f"type:{kind}", limit=1)]
+        if newest != self._terms_of:
+            self._terms, self._terms_of = log_keys(self._store).terms, newest
+        return self._terms
+
+
+def _why_not(
+    recorded: _Recorded, trusted: Sequence[Verifier], view: PeerView, card: KeptCard | None, now: datetime
+) -> str:
+    """Say why a manifest counts as none; "" when it applies."""
+    if recorded.status not in {VALID, EXPIRED}:
+        return f"its status was {recorded.status} when it was recorded"
+    try:
+        manifest, status, _ = read_manifest(recorded.envelope or b"", trusted, now)
+    except FormatError:
+        return "its content is not here any more"
+    if status not in {VALID, EXPIRED}:
+        return "the key that signed it is not trusted any more"
+    return _outside(manifest, view, card, now)
 
 
 def _outside(manifest: Manifest, view: PeerView, card: KeptCard | None, now: datetime) -> str:
