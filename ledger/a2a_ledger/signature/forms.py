@@ -172,22 +172,23 @@ def _wrapped_inside(member: Member, value: CardValue) -> CardValue:
 
 FORMS: Final[tuple[CanonicalForm, ...]] = (
     _form("jcs", _as_served, canonical),
-    _form("jcs-rounded", _rounded, canonical),
-    _form("jcs-without-empty", lambda card: _without_empty(_rounded(card)), canonical),
-    _form("jcs-without-defaults", lambda card: _without_defaults(_rounded(card)), canonical),
     _form("a2a-1.0", _a2a_1_0, canonical),
     _form("a2a-1.0-filled", _a2a_1_0_filled, canonical),
-    _form("a2a-1.0-without-defaults", _a2a_1_0_without_defaults, canonical),
     _form("a2a-python-1.1.4", _sdk_1_x, canonical),
-    _form("a2a-python-1.1.4-rewrapped", _sdk_1_x_rewrapped, canonical),
     _form("a2a-python-1.0", _sdk_1_x, PYTHON.write),
-    _form("a2a-python-1.0-rewrapped", _sdk_1_x_rewrapped, PYTHON.write),
     _form("a2a-python-0.3", _sdk_0_3, PYTHON.write),
     _form("a2a-js-1.0.1", _js_1_0_1, canonical),
     _form("a2a-js-1.0.0", _js_1_0_0, canonical),
+    _form("a2a-python-1.1.4-rewrapped", _sdk_1_x_rewrapped, canonical),
+    _form("a2a-python-1.0-rewrapped", _sdk_1_x_rewrapped, PYTHON.write),
+    _form("a2a-1.0-without-defaults", _a2a_1_0_without_defaults, canonical),
+    _form("jcs-rounded", _rounded, canonical),
+    _form("jcs-without-empty", lambda card: _without_empty(_rounded(card)), canonical),
+    _form("jcs-without-defaults", lambda card: _without_defaults(_rounded(card)), canonical),
     _form("python-json", _as_served, PYTHON.write),
     _form("javascript-json", _as_served, JAVASCRIPT.write),
     _form("gson", _as_served, GSON.write),
     _form("go-json-without-empty", _without_empty, GO.write),
 )
-"""Every form that is tried, in this order; where two make the same bytes, the first is named."""
+"""Every form that is tried, in this order: the standard's, those of SDKs, those of publishers. Where two make the
+same bytes, the first is named."""

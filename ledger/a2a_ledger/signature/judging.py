@@ -109,27 +109,31 @@ def _judge_entry(entry: Entry, payloads: _Payloads, keys: Sequence[CardKey]) -> 
         return _said("undecidable", header.fault, header)
     if header.beyond and not header.fault:
         return _said("undecidable", header.beyond, header)
-    candidates = _candidates(header, payloads.document, keys)
+    given = [key for key in keys if header.kid is None or header.kid in (key.kid, _thumbprint(key))]
+    candidates = [*given[:MAX_KEYS], *_inside(header, payloads.document)]
     if not candidates:
         return _said("undecidable", header.fault or _no_key(header, keys), header)
     fault = header.fault or _fault_of(entry)
     best = min((_judge_under(key, fault, entry, header, payloads) for key in candidates), key=rank)
+    reason = best.reason or ""
     if header.kid is None and best.status == "invalid":
-        return _said(
-            "undecidable", f"it names no key, and under each of the {len(candidates)} tried: {best.reason}", header
+        best, reason = (
+            _said("undecidable", "", header),
+            f"it names no key; each of the {len(candidates)} tried: {reason}",
         )
-    return best
+    if best.status != "valid" and len(given) > MAX_KEYS:
+        reason += f"; only {MAX_KEYS} of the {len(given)} given keys that it may mean were tried"
+    return replace(best, reason=reason)
 
 
-def _candidates(header: Header, document: CardObject, keys: Sequence[CardKey]) -> list[CardKey]:
-    """Return the keys that a signature may mean: those given first, then those that the card brings itself."""
-    given = [key for key in keys if header.kid is None or header.kid in (key.kid, _thumbprint(key))]
+def _inside(header: Header, document: CardObject) -> list[CardKey]:
+    """Return the keys that a signature may mean and that the card brings itself, one in its header first."""
     inside = embedded_keys(document, header.kid, most=MAX_KEYS)
     if header.jwk is not None:
         with contextlib.suppress(FormatError):
             jwk = public_jwk(header.jwk)
             inside = [CardKey(header.kid or thumbprint(jwk), jwk, "card"), *inside]
-    return [*given[:MAX_KEYS], *inside[:MAX_KEYS]]
+    return inside[:MAX_KEYS]
 
 
 def _thumbprint(key: CardKey) -> str | None:

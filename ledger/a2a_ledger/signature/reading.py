@@ -83,8 +83,8 @@ def _default(member: Member) -> CardValue:
 
 
 def _message(schema: Schema, name: str, raw: CardValue) -> CardObject:
-    if isinstance(raw, list) and schema is A2A_1_0 and not any(_names_member(schema[name], item) for item in raw):
-        return {}  # scopes where a message with scopes belongs: the SDKs' parsers look for members and find none
+    if schema is A2A_1_0 and isinstance(raw, (list, str)) and not any(_names_member(schema[name], one) for one in raw):
+        return {}  # the SDKs' parsers ask a list, or a text, for its members and find none
     if not isinstance(raw, dict):
         raise NoFormError(f"{name} is no object")
     if schema is A2A_0_3 and name == "SecurityScheme":

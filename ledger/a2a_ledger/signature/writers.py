@@ -53,9 +53,9 @@ class Writer:
 
     def _string(self, text: str) -> str:
         written = json.dumps(text, ensure_ascii=self.ascii_only)
-        for char in self.escaped:
-            written = written.replace(char, f"\\u{ord(char):04x}")
-        return written
+        return (
+            written.translate({ord(char): f"\\u{ord(char):04x}" for char in self.escaped}) if self.escaped else written
+        )
 
     def _number(self, value: float | NumberToken) -> str:
         if self.javascript:
