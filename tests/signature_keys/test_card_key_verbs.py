@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_ledger import ContractLedger
+from a2a_ledger.cli.card_key import key as card_keys
+from a2a_ledger.cli.verb import Verb
 from a2a_ledger.signature import thumbprint
 from tests.cli.conftest import home, ledger, made, objects, run
 from tests.signature_keys.signing import ED25519_KEY, ED25519_SECRET, PEER, VENDOR, CardSigner
@@ -74,6 +77,19 @@ def test_keys_of_the_file_are_listed_too(run: Run, ledger: Path, key: CardSigner
     assert (row["source"], row["state"], row["peer_url"], row["position"]) == ("policy", "in force", VENDOR, None)
     table = run("--ledger", ledger, "card", "key", "list", "vendor.example").stdout
     assert "config.toml" in table
+
+
+def test_the_examples_of_the_help_run_in_their_order(run: Run, ledger: Path, key: CardSigner) -> None:
+    assert key.kid == "vendor-2026"
+    for verb in ("add", "list", "retire"):
+        command = card_keys.commands[verb]
+        assert isinstance(command, Verb)
+        typed = shlex.split(command.example)
+        assert typed.pop(0) == "a2a-ledger"
+        result = run(*(ledger if word == "audit" else word for word in typed))
+        assert result.exit_code == 0, (command.example, result.stderr)
+        assert "vendor-2026" in result.stdout
+        assert command.example in run("card", "key", verb, "--help").stdout
 
 
 def test_an_empty_list_says_what_that_means(run: Run, ledger: Path) -> None:
