@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib import resources
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import bundle as layout
@@ -266,8 +265,7 @@ class _Maker:
 
     def _add_replay(self) -> None:
         profile = self._ledger.profile
-        shipped = resources.files("a2a_ledger").joinpath("profiles/default.toml").read_bytes()
-        self._files[layout.REPLAY_PROFILE] = shipped
+        self._files[layout.REPLAY_PROFILE] = profile.source
         self._files[layout.ENGINE] = canonical(
             {
                 "freshness": FRESHNESS,

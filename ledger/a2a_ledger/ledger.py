@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
-from a2a_ledger.contract import Profile, default_profile
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Tracking
 
     from a2a_ledger.codec import Content, Draft
+    from a2a_ledger.contract import Profile
     from a2a_ledger.events import Event
     from a2a_ledger.keys import Signer
 
@@ -88,7 +88,7 @@ class ContractLedger:
         self.store = store
         self.origin = store.origin
         self.settings = settings
-        self.profile: Profile = default_profile()
+        self.profile: Profile = settings.read_profile(home.root if home else Path())
         self.signers = dict(signers)
         self.mark = mark
         self.clock = clock
@@ -145,7 +145,8 @@ class ContractLedger:
                 raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
             make(home, origin, clock, entropy)
         chosen = read_settings(home.config).with_overrides(settings)
-        chosen.peer_card_keys(home.root)  # keys that cannot be used are said now, not at the first signed card
+        chosen.peer_card_keys(home.root)  # what cannot be used is said now, before anything is opened
+        chosen.read_profile(home.root)
         signers: dict[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:

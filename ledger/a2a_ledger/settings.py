@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from a2a_ledger.contract import default_profile, parse_profile
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.keys import ED25519, parse_vkey
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from a2a_ledger.contract import Profile
     from a2a_ledger.keys import Verifier
     from a2a_ledger.signature.card_keys import CardKey
 
@@ -65,6 +67,8 @@ class Settings:
             the ledger's own statement key.
         card_keys: a JWKS file of keys that may speak for cards, each for one peer (docs/format.md section 7.6);
             its path is relative to the ledger's directory. None: only the keys that the log records.
+        profile: a profile file, TOML (docs/format.md section 7.3), which says what is contract beside the core; its
+            path is relative to the ledger's directory. None: the shipped one.
         limits: the limits of the freshness decision.
     """
 
@@ -77,6 +81,7 @@ class Settings:
     keep_body: int = 16 * 1024 * 1024
     manifest_keys: Sequence[str] = ()
     card_keys: str | None = None
+    profile: str | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -125,6 +130,25 @@ class Settings:
             raise UsageError(f"setting card_keys: {path} cannot be read ({e.strerror}); expected a JWKS") from e
         except FormatError as e:
             raise UsageError(f"setting card_keys: {path}: {e}") from None
+
+    def read_profile(self, root: Path) -> Profile:
+        """Return the profile in the file that `profile` names, as it is now; the shipped one without it.
+
+        Args:
+            root: the ledger's directory.
+
+        Raises:
+            UsageError: the file cannot be read, or says something that no profile can.
+        """
+        if self.profile is None:
+            return default_profile()
+        path = root / str(self.profile)
+        try:
+            return parse_profile(path.read_bytes())
+        except OSError as e:
+            raise UsageError(f"setting profile: {path} cannot be read ({e.strerror}); expected a TOML file") from e
+        except UsageError as e:
+            raise UsageError(f"setting profile: {path}: {e}", hint=e.hint) from None
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
         """Return these settings with those of `overrides` that are not None.
@@ -185,6 +209,6 @@ def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limi
             known_names = ", ".join(sorted(known))
             raise UsageError(f"{path}: unknown setting {where}{name!r}{way}; the settings there are {known_names}")
         default: object = getattr(defaults, name)
-        default = {"mark_dir": "", "card_keys": "", "manifest_keys": list[str]()}.get(name, default)
+        default = {"mark_dir": "", "card_keys": "", "profile": "", "manifest_keys": list[str]()}.get(name, default)
         if type(value) is not type(default) or (isinstance(value, int) and value < 0):
             raise UsageError(f"{path}: setting {where}{name}: expected {_KINDS[type(default)]}, found {value!r}")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from a2a_ledger.card import Card, read_card
-from a2a_ledger.contract import Difference, diff, parse_profile
+from a2a_ledger.contract import Difference, default_profile, diff, parse_profile
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Object: TypeAlias = "dict[str, Json]"
@@ -146,7 +146,8 @@ CHANGES: list[tuple[str, Json, str, str]] = [
     ("/auth/kind", "other", "contract", "incomparable"),
     ("/auth", "REMOVE", "contract", "incomparable"),
     ("/pricing", {"usd": 1}, "contract", "incomparable"),
-    ("/skills/2/price_usd", 1, "contract", "incomparable"),
+    ("/skills/2/price_usd", 1, "unclassified", "same"),  # x402 settles it in the challenge
+    ("/skills/2/pricing", {"usd": 1}, "contract", "incomparable"),
 ]
 
 
@@ -163,7 +164,7 @@ def test_one_change_has_one_class_and_its_path(pointer: str, value: Json, verdic
     assert change.pointer == pointer
     assert change.kind == verdict
     core = found.old["contract"] != found.new["contract"]
-    vendor = pointer.startswith(("/auth/", "/pricing")) or pointer in {"/auth", "/skills/2/price_usd"}
+    vendor = pointer.startswith(("/auth/", "/pricing")) or pointer in {"/auth", "/skills/2/pricing"}
     assert core == (verdict == "contract" and not vendor)
     back = diff(new, old)
     mirror = {"weaker": "stricter", "stricter": "weaker"}
@@ -222,7 +223,7 @@ def test_the_json_of_a_difference() -> None:
     old, new = read(BASE), read(edited("/security", [{"mtls": []}]))
     shown = diff(old, new).to_json()
 
-    assert set(shown) == {"verdict", "authorization", "skills", "changes", "old", "new"}
+    assert set(shown) == {"verdict", "authorization", "skills", "profile", "changes", "old", "new"}
     assert shown["skills"] == {"a": "incomparable", "c": "incomparable"}  # b has a list of its own
     assert shown["verdict"] == "contract"
     assert shown["authorization"] == "incomparable"
@@ -235,6 +236,7 @@ def test_the_json_of_a_difference() -> None:
             "new": [{"mtls": []}],
         }
     ]
+    assert shown["profile"] == default_profile().hash
     hashes = shown["old"]
     assert isinstance(hashes, dict)
     assert list(hashes) == ["raw", "document", "contract", "seed0"]

@@ -14,9 +14,10 @@ from a2a_ledger.contract.classes import Difference
 from a2a_ledger.contract.difference import Diff, diff, hashes
 from a2a_ledger.contract.direction import Direction, combine, compare_definitions, compare_requirements
 from a2a_ledger.contract.normal_form import FORM, Contract, major_minor
-from a2a_ledger.contract.profile import TERMS_FORM, Alias, Profile, Terms, default_profile, parse_profile, terms_of
+from a2a_ledger.contract.profile import Alias, Profile, default_profile, parse_profile
 from a2a_ledger.contract.requirements import in_force, satisfies
 from a2a_ledger.contract.seed import seed0
+from a2a_ledger.contract.terms import TERMS_FORM, Terms, terms_of
 from a2a_ledger.errors import CardError
 
 if TYPE_CHECKING:

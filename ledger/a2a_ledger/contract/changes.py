@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
 from a2a_ledger.contract.dialect import camel
 from a2a_ledger.contract.pairing import INTERFACE_KEYS, in_order, named_by, pair_items, replaced
-from a2a_ledger.contract.profile import item_names, pointer_step
+from a2a_ledger.contract.terms import item_names, pointer_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.card import Card
     from a2a_ledger.contract.changes import Change
     from a2a_ledger.contract.normal_form import Contract
-    from a2a_ledger.contract.profile import Terms
+    from a2a_ledger.contract.terms import Terms
 
 Kind: TypeAlias = Literal["contract", "unclassified", "capability", "prose"]
 

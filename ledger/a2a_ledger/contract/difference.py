@@ -6,14 +6,16 @@ docs/format.md section 7; the JSON of `card diff`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from a2a_ledger.contract.authorization import movement
 from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
 from a2a_ledger.contract.changes import changes_between
 from a2a_ledger.contract.classes import STRENGTH, Difference, Side, classify
-from a2a_ledger.contract.profile import Profile, default_profile, terms_of
+from a2a_ledger.contract.profile import Profile, default_profile
 from a2a_ledger.contract.seed import seed0
+from a2a_ledger.contract.terms import terms_of
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
@@ -31,6 +33,7 @@ class Diff:
         changes: One entry a changed path. Order that means nothing is no change.
         old: The old card's hashes: raw, document, contract, seed0.
         new: The new card's.
+        profile: Hash of the profile that the cards were compared under.
         skills: By skill id, where what a caller of that skill has to present moved; only those that did.
     """
 
@@ -39,6 +42,7 @@ class Diff:
     changes: tuple[Difference, ...]
     old: dict[str, str | None]
     new: dict[str, str | None]
+    profile: str
     skills: dict[str, Direction] = field(default_factory=dict[str, "Direction"])
 
     def to_json(self) -> CardObject:
@@ -51,6 +55,7 @@ class Diff:
             "verdict": self.verdict,
             "authorization": self.authorization,
             "skills": dict[str, CardValue](self.skills),
+            "profile": self.profile,
             "changes": listed,
             "old": dict[str, CardValue](self.old),
             "new": dict[str, CardValue](self.new),
@@ -72,15 +77,15 @@ def diff(old: Card, new: Card, profile: Profile | None = None) -> Diff:
 
     A change is of class `contract` exactly when the contract, or the terms that the profile names, differ.
     """
-    ends = hashes(old), hashes(new)
+    profile = profile or default_profile()
+    told = partial(Diff, old=hashes(old), new=hashes(new), profile=profile.hash)
     if old.contract is None or new.contract is None:
-        return Diff("undecidable", None, (), *ends)
+        return told("undecidable", None, ())
     if old.raw == new.raw:
-        return Diff("same-bytes", "same", (), *ends)
+        return told("same-bytes", "same", ())
     before, after = old.document or {}, new.document or {}
     if comparable(before) == comparable(after):
-        return Diff("same-document", "same", (), *ends)
-    profile = profile or default_profile()
+        return told("same-document", "same", ())
     sides = (
         Side(old, old.contract, terms_of(old, profile)),
         Side(new, new.contract, terms_of(new, profile)),
@@ -89,4 +94,4 @@ def diff(old: Card, new: Card, profile: Profile | None = None) -> Diff:
     # With no change listed only some order that means nothing is another.
     verdict = min((one.kind for one in changes), key=STRENGTH.index, default="prose")
     moved = movement(*sides)
-    return Diff(verdict, moved.authorization, tuple(changes), *ends, skills=moved.skills)
+    return told(verdict, moved.authorization, tuple(changes), skills=moved.skills)

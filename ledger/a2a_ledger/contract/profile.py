@@ -1,38 +1,20 @@
 """A deployment's profile: vendor members and extensions that are terms beside the contract. Pure.
 
-docs/format.md section 7. A profile is a TOML file; its hash is SHA-256 of the file's bytes. The terms
-object has a form and a hash of its own, so that the contract hash stays the same for everybody.
+docs/format.md section 7.3. A profile is a TOML file; its hash is SHA-256 of the file's bytes.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from a2a_ledger.contract.card_json import (
-    CardObject,
-    CardValue,
-    UnrepresentableError,
-    canonical,
-    json_text,
-    printable,
-    sha256_name,
-)
-from a2a_ledger.contract.dialect import member
-from a2a_ledger.contract.normal_form import extension_term
-from a2a_ledger.contract.requirements import as_set
+from a2a_ledger.address import authority_of
+from a2a_ledger.contract.card_json import sha256_name
 from a2a_ledger.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from a2a_ledger.card import Card
-
-TERMS_FORM = "a2a-terms/1-draft"
-"""Name of the terms object's form; a hash never travels or is compared without it."""
 
 MAX_PROFILE = 64 * 1024
 """Bytes of a profile file."""
@@ -62,6 +44,7 @@ class Profile:
         failed: A failed re-fetch: "proceed" or "abort".
         aliases: Urls that stand for others.
         withhold: Patterns of body members that may be left out of a bundle.
+        source: The file's bytes, so that a bundle can hold the profile of the time.
     """
 
     name: str
@@ -73,20 +56,11 @@ class Profile:
     failed: str
     aliases: tuple[Alias, ...]
     withhold: tuple[str, ...]
+    source: bytes = field(repr=False)
 
     def names_extension(self, uri: str) -> bool:
         """Say whether the params of this extension are terms under this profile."""
         return any(uri.startswith(known[:-1]) if known.endswith("*") else uri == known for known in self.extensions)
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a profile adds to a card's contract: its value, RFC 8785 bytes and `sha256:<hex>`."""
-
-    form: str
-    value: CardObject
-    canonical: bytes
-    hash: str
 
 
 def parse_profile(data: bytes) -> Profile:
@@ -120,13 +94,14 @@ def _profile(data: bytes, table: dict[str, object]) -> Profile:
     return Profile(
         name=reader.text("name", ""),
         hash=sha256_name(data),
-        paths=terms.texts("paths"),
-        extensions=terms.texts("extensions"),
+        paths=terms.patterns("paths"),
+        extensions=terms.uris("extensions"),
         sibling=choices.choice("sibling"),
         skew=choices.choice("skew"),
         failed=choices.choice("failed"),
-        aliases=tuple(Alias(alias.text("frozen", None), alias.text("seen", None)) for alias in aliases),
-        withhold=reader.table("withhold", ("paths",)).texts("paths"),
+        aliases=tuple(Alias(alias.url("frozen"), alias.url("seen")) for alias in aliases),
+        withhold=reader.table("withhold", ("paths",)).patterns("paths"),
+        source=data,
     )
 
 
@@ -144,7 +119,7 @@ class _Table:
         self._values = values
         unknown = sorted(set(values) - set(known))
         if unknown:
-            raise UsageError(f"expected only {', '.join(known)} in {where}, found {', '.join(unknown)}")
+            raise UsageError(f"expected only {', '.join(known)} in {where}, found {', '.join(map(repr, unknown))}")
 
     def _wrong(self, name: str, expected: str) -> UsageError:
         return UsageError(f"expected {expected} as {name} of {self._where}, found {self._values.get(name)!r}")
@@ -173,94 +148,36 @@ class _Table:
             raise self._wrong(name, "a list of texts")
         return tuple(cast("list[str]", value))
 
+    def patterns(self, name: str) -> tuple[str, ...]:
+        """Return patterns over members: `/a/*/b`, steps as in a JSON pointer, "*" alone for any one step."""
+        for value in self.texts(name):
+            steps = value.split("/")
+            if steps[0] or len(steps) < 2 or "" in steps[1:]:  # noqa: PLR2004 - the step before the first slash
+                raise self._wrong_item(name, value, 'a pattern such as "/auth" or "/skills/*/price"')
+            if any("*" in step and step != "*" for step in steps):
+                raise self._wrong_item(name, value, 'a pattern in which "*" stands for one whole step')
+            if any(re.search("~(?![01])", step) for step in steps):
+                raise self._wrong_item(name, value, 'a pattern in which "~" is spelled "~0" and "/" is spelled "~1"')
+        return self.texts(name)
+
+    def uris(self, name: str) -> tuple[str, ...]:
+        """Return extension URIs, each with a "*" for any rest at its end or without one."""
+        for value in self.texts(name):
+            if not value or "*" in value[:-1]:
+                raise self._wrong_item(name, value, 'the URI of an extension, with "*" at its end at most')
+        return self.texts(name)
+
+    def url(self, name: str) -> str:
+        value = self.text(name, None)
+        if not authority_of(value):
+            raise self._wrong(name, "a url, or the beginning of one with a host,")
+        return value
+
+    def _wrong_item(self, name: str, value: str, expected: str) -> UsageError:
+        return UsageError(f"expected {expected} in {name} of {self._where}, found {value!r}")
+
     def choice(self, name: str) -> str:
         value = self.text(name, _CHOICES[name][0])
         if value not in _CHOICES[name]:
             raise self._wrong(name, " or ".join(_CHOICES[name]))
         return value
-
-
-def terms_of(card: Card, profile: Profile, activated: Sequence[str] = ()) -> Terms:
-    """Return the terms that a profile sees in a card.
-
-    Args:
-        card: Any card; what is none has no terms.
-        profile: Names the vendor members and extensions.
-        activated: URIs of the extensions that the task activates; their params are terms too.
-    """
-    document = card.document or {}
-    value: CardObject = {
-        "extensions": _extensions(document, profile, activated),
-        "form": TERMS_FORM,
-        "paths": vendor_paths(document, profile),
-        "profile": profile.hash,
-    }
-    data = canonical(value)
-    return Terms(TERMS_FORM, value, data, sha256_name(data))
-
-
-def _extensions(document: CardObject, profile: Profile, activated: Sequence[str]) -> list[CardValue]:
-    listed = member(member(document, "capabilities"), "extensions")
-    found: list[CardValue] = []
-    for entry in listed if isinstance(listed, list) else []:
-        uri = member(entry, "uri")
-        if isinstance(uri, str) and (uri in activated or profile.names_extension(uri)):
-            term = extension_term(entry, set())
-            found.append({name: _representable(value) for name, value in term.items()})
-    return as_set(found)
-
-
-def vendor_paths(document: CardObject, profile: Profile) -> CardObject:
-    """Return the values at a profile's patterns, by pointer.
-
-    A list item with an `id` of its own is addressed by it rather than by its place, so that order does not matter.
-    """
-    found: CardObject = {}
-    for pattern in profile.paths:
-        _collect(document, pattern.split("/")[1:], "", found)
-    return found
-
-
-def _collect(value: CardValue, steps: list[str], pointer: str, found: CardObject) -> None:
-    if not steps:
-        if value is not None:
-            found[printable(pointer)] = _representable(value)
-        return
-    children: list[tuple[str, CardValue]] = []
-    if isinstance(value, dict):
-        children = list(value.items())
-    elif isinstance(value, list):
-        children = list(zip(item_names(value), value, strict=True))
-    for name, child in children:
-        if steps[0] in {"*", name}:
-            _collect(child, steps[1:], f"{pointer}/{pointer_step(name)}", found)
-
-
-def item_names(items: Sequence[CardValue]) -> list[str]:
-    """Return how the items of a list are addressed in terms: by id where that is a text of one item, else by place.
-
-    Where an id reads like somebody's place all items are addressed by place: no term hides another.
-    """
-    ids = [member(item, "id") for item in items]
-    places = [str(place) for place in range(len(items))]
-    names = [
-        one if isinstance(one, str) and ids.count(one) == 1 else place for one, place in zip(ids, places, strict=True)
-    ]
-    return names if len(set(names)) == len(names) else places
-
-
-def pointer_step(name: str) -> str:
-    """Return one reference token of a JSON pointer (RFC 6901 section 3)."""
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def _representable(value: CardValue) -> CardValue:
-    """Return a value, or its JSON text in an object of its own where RFC 8785 cannot express it.
-
-    Prices in the smallest unit of a currency are often beyond 2^53; they are terms all the same.
-    """
-    try:
-        canonical(value)
-    except UnrepresentableError:
-        return {"unrepresentable": json_text(value)}
-    return value
