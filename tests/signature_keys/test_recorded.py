@@ -287,6 +287,17 @@ def test_a_key_of_the_file_that_the_log_records_too_counts_as_the_logs(tmp_path:
         assert said(fetched(ledger, signer.signed())) == ("valid", "k1", "ledger", "signer")
 
 
+def test_a_retirement_holds_whatever_the_file_says(tmp_path: Path) -> None:
+    signer = CardSigner("k1")
+    with opened(tmp_path, {"keys": [{**CardSigner("k0").jwk, "peer": VENDOR}]}) as ledger:
+        add_card_keys(ledger, peer_at(VENDOR), signer.data, who="ops")
+        (tmp_path / "audit" / "vendor.jwks").write_text(json.dumps({"keys": [{**signer.jwk, "peer": VENDOR}]}))
+        retire_card_key(ledger, peer_at(VENDOR), "k1", who="ops", reason="stolen")
+        assert said(fetched(ledger, signer.signed())) == ("undecidable", "k1", None, None)
+        add_card_keys(ledger, peer_at(VENDOR), signer.data, who="ops")
+        assert said(fetched(ledger, signer.signed())) == ("valid", "k1", "ledger", "signer")
+
+
 def test_what_stands_in_the_file_is_neither_added_nor_retired_by_events(tmp_path: Path) -> None:
     signer, other = CardSigner("k1"), CardSigner("k1")
     with opened(tmp_path, {"keys": [{**signer.jwk, "peer": VENDOR}]}) as ledger:

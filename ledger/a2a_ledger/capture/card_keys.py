@@ -50,18 +50,20 @@ def file_keys(at: ContractLedger, peer: str | None = None) -> tuple[CardKey, ...
 
 
 def keys_in_force(at: ContractLedger, peer: str) -> tuple[CardKey, ...]:
-    """Return the keys that may speak for a peer's cards now; a key that the log records counts as the log's.
+    """Return the keys that may speak for a peer's cards now.
 
-    A file that cannot be read any more is logged and counts as empty: no fetch may be lost because of it.
+    Of a key that the log records, the log alone says whether it is in force: a retirement holds, whatever the file
+    says. A file that cannot be read any more is logged and counts as empty: no fetch may be lost because of it.
     """
-    recorded = tuple(one.key for one in keys_of_peer(at.store, peer) if one.in_force)
+    recorded = keys_of_peer(at.store, peer)
+    in_force = tuple(one.key for one in recorded if one.in_force)
     try:
         by_file = file_keys(at, peer)
     except UsageError as e:
         _log.warning("%s; cards are judged by the recorded keys alone until it is put right", e)
-        return recorded
-    known = {thumbprint(key.jwk) for key in recorded}
-    return (*recorded, *(key for key in by_file if thumbprint(key.jwk) not in known))
+        return in_force
+    known = {one.thumbprint for one in recorded}
+    return (*in_force, *(key for key in by_file if thumbprint(key.jwk) not in known))
 
 
 def add_card_keys(ledger: ContractLedger, peer: Peer, data: bytes, *, who: str) -> list[tuple[CardKeyAdded, Appended]]:

@@ -137,11 +137,14 @@ def retire(session: Session, *, peer: str, kid: str, reason: str, who: str | Non
 
 def _listed(ledger: ContractLedger, wanted: str | None) -> Iterator[dict[str, object]]:
     from a2a_ledger.capture.card_keys import file_keys, keys_of_all, keys_of_peer  # noqa: PLC0415 - a heavy import
+    from a2a_ledger.signature import thumbprint  # noqa: PLC0415 - same
 
     recorded = keys_of_all(ledger.store) if wanted is None else keys_of_peer(ledger.store, wanted)
     yield from map(_recorded, recorded)
-    urls = _urls(ledger)
+    urls, known = _urls(ledger), {(one.key.peer, one.thumbprint) for one in recorded}
     for one in file_keys(ledger, wanted):
+        if (one.peer, thumbprint(one.jwk)) in known:
+            continue  # whether it is in force, the log alone says
         yield {**_described(one), "peer_url": urls.get(str(one.peer)), "state": IN_FORCE, **dict.fromkeys(_OF_EVENTS)}
 
 
