@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CARD_MANIFEST: Final = BASE_URI + "card-manifest/v1"
 MAX_MANIFEST: Final = 64 * 1024  # bytes of an envelope
+MAX_SIGNATURES: Final = 16  # of an envelope: every trusted key is tried on each before a send
 MAX_FLOOR: Final = timedelta(days=366)
 """How far a floor reaches beyond the signing at most: an exemption without an end is a mistake of somebody's."""
 
@@ -149,6 +150,8 @@ def read_manifest(envelope: bytes, trusted: Iterable[Verifier], now: datetime) -
         raise FormatError(f"a manifest has {MAX_MANIFEST} bytes at most, found {len(envelope)}")
     keys = [key for key in trusted if key.kind == ED25519]
     written = read_envelope(envelope)
+    if len(written.signatures) > MAX_SIGNATURES:
+        raise FormatError(f"a manifest has {MAX_SIGNATURES} signatures at most, found {len(written.signatures)}")
     try:
         opened = open_envelope(envelope, keys)
     except SignatureError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -115,6 +116,11 @@ async def test_decide_says_what_a_manifest_does(audit: Path, run: Run) -> None:
         async with guard(opened).httpx_client(httpx.MockTransport(serve)) as http:
             await http.get(f"{PEER}/.well-known/agent-card.json")
         opened.catch_up()
+        [fetch] = opened.store.tagged("origin:https://vendor.example")
+    of_event = run("--ledger", audit, "card", "manifest", "make", fetch.n, "--peer", "vendor.example", "--floor", "1h")
+    pinned = read_manifest(of_event.stdout_bytes, [], datetime.now(UTC)).manifest
+    assert (pinned.peer, pinned.card_hash) == (fetch.data["peer"], fetch.data["raw_hash"])
+
     asks = ("--ledger", audit, "--format", "json", "decide", PEER)
     before: dict[str, Any] = objects(run(*asks))[0]
     assert (before["decision"], before["inputs"]["manifest"]) == ("refetch-once", None)

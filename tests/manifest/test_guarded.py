@@ -67,6 +67,21 @@ async def test_inside_the_floor_no_card_is_asked_for_and_behind_it_once(
     assert reasons(ledger)[-1] != "manifest"
 
 
+async def test_a_long_floor_holds_past_the_end_of_the_cache(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    clock = Clock()
+    ledger = open_ledger(clock=clock)
+    guard = make_guard(ledger)
+    await guard.create_client(agent.url)
+    add_manifest(ledger, pinned(ledger, floor=timedelta(days=7)), who="ops")
+    clock.shift = timedelta(days=3)  # the cache limit is one day
+    client = await guard.create_client(agent.url)
+    await send(client, "hello")
+    assert (agent.gets, agent.posts) == (1, 1)
+    assert reasons(ledger) == ["manifest"]
+
+
 async def test_without_a_manifest_nothing_is_said_of_one(
     agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
 ) -> None:

@@ -244,6 +244,18 @@ def test_what_is_no_envelope_is_refused(envelope: bytes) -> None:
         read_manifest(envelope, [ONE.verifier], ISSUED)
 
 
+@pytest.mark.parametrize(("count", "good"), [(16, True), (17, False)])
+def test_a_manifest_has_few_signatures(count: int, good: bool) -> None:
+    many = json.loads(MADE)
+    many["signatures"] = [{"sig": base64.b64encode(bytes(64)).decode()}] * (count - 1) + many["signatures"]
+    envelope = json.dumps(many).encode()
+    if good:
+        assert read_manifest(envelope, [ONE.verifier], ISSUED).status == "valid"
+    else:
+        with pytest.raises(FormatError, match="16 signatures"):
+            read_manifest(envelope, [ONE.verifier], ISSUED)
+
+
 def test_the_greatest_manifest_that_is_read() -> None:
     padded = b" " * (MAX_MANIFEST - len(MADE)) + MADE
     assert read_manifest(padded, [ONE.verifier], ISSUED).status == "valid"
