@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from a2a_ledger.divergence.peer_case import card_key
 from a2a_ledger_projections.base import ViewFollower
 from a2a_ledger_projections.signatures import signature_word
 from a2a_ledger_projections.states import Standing, advance, new_standing
@@ -29,6 +30,9 @@ _MAX_CARDS = 64  # kinds and callers of card that are kept apart for one peer
 class SeenCard(TypedDict):
     """The newest answer with a body to one kind of question: what a validator is judged by."""
 
+    source: str  # well-known extended registry configured
+    caller: str
+    url: str
     etag: str | None
     raw: str | None
     contract: str | None
@@ -41,6 +45,8 @@ class PeerRow(TypedDict):
     url: str | None
     contract: str | None  # of the newest fetched card that can be captured
     form: str | None
+    source: str | None  # which of the peer's cards that contract is of, and who asked for it
+    caller: str | None
     validator: str  # none honoured ignored lied
     signature: str | None  # of the newest fetched card: absent valid integrity invalid undecidable
     fetches: int
@@ -85,7 +91,7 @@ def fold(fact: Fact, rows: Rows) -> None:
 
 VIEW = View(
     name="peers",
-    edition=2,
+    edition=3,
     types=frozenset(
         {
             "card.fetched.v1",
@@ -114,6 +120,8 @@ def _new_row(peer: str, fact: Fact) -> PeerRow:
         "url": None,
         "contract": None,
         "form": None,
+        "source": None,
+        "caller": None,
         "validator": "none",
         "signature": None,
         "fetches": 0,
@@ -131,19 +139,39 @@ def _new_row(peer: str, fact: Fact) -> PeerRow:
 
 def _fetch(row: PeerRow, fact: Fact) -> None:
     data = fact.data
+    if fact.type == "card.fetched.v1":
+        _take_card(row, fact)
     if data.get("source") == "configured":
         return  # a card that the caller brought: nothing went over the wire
     row["fetches"] += 1
     if data.get("source") != "registry" and data.get("purpose") != "lazy" and row["in_flight"] > 0:
         row["probes_in_flight"] += 1
     if fact.type == "card.fetched.v1":
-        _judge_validator(row, fact)
         row["signature"] = signature_word(data) or row["signature"]
-        if text(data, "contract_hash") is not None:
-            row["contract"], row["form"] = text(data, "contract_hash"), text(data, "form")
 
 
-def _judge_validator(row: PeerRow, fact: Fact) -> None:
+def _take_card(row: PeerRow, fact: Fact) -> None:
+    """Take in an answer about one of the peer's cards, and what its contract says."""
+    data = fact.data
+    kind = " ".join(str(part) for part in card_key(data, fact.how))
+    before = row["cards"].get(kind)
+    if data.get("source") != "configured" and data.get("within") is None:  # a method's answer has no validator
+        _judge_validator(row, fact, before)
+    if text(data, "contract_hash") is not None:
+        row["contract"], row["form"] = text(data, "contract_hash"), text(data, "form")
+        row["source"], row["caller"] = text(data, "source"), text(data, "caller")
+    if data.get("status") != _NOT_MODIFIED and (len(row["cards"]) < _MAX_CARDS or before is not None):
+        row["cards"][kind] = {
+            "source": text(data, "source") or "",
+            "caller": text(data, "caller") or "",
+            "url": text(data, "url") or "",
+            "etag": text(data, "etag"),
+            "raw": text(data, "raw_hash"),
+            "contract": text(data, "contract_hash"),
+        }
+
+
+def _judge_validator(row: PeerRow, fact: Fact, before: SeenCard | None) -> None:
     """Follow what the last answers say about the peer's validators.
 
     `honoured` means not contradicted: a 304, another tag for other bytes, or never asked. A tag that
@@ -155,10 +183,6 @@ def _judge_validator(row: PeerRow, fact: Fact) -> None:
         row["validator"], row["not_modified"] = "honoured", fact.n
         return
     etag, raw, contract = text(data, "etag"), text(data, "raw_hash"), text(data, "contract_hash")
-    kind = f"{text(data, 'url')} {text(data, 'caller')}"
-    before = row["cards"].get(kind)
-    if len(row["cards"]) < _MAX_CARDS or before is not None:
-        row["cards"][kind] = {"etag": etag, "raw": raw, "contract": contract}
     if etag is not None and before is not None and before["etag"] == etag:
         weak = etag.startswith("W/")
         if (contract != before["contract"]) if weak else (raw != before["raw"]):

@@ -14,7 +14,7 @@ from a2a_ledger.wire import INTERRUPTED, TERMINAL
 from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, SENT
 from a2a_ledger_projections.view import text
 from a2a_ledger_projections.violations import Violation, violations_of
-from a2a_ledger_projections.words import contract_in, describe, offers
+from a2a_ledger_projections.words import contract_in, describe, offers, which_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +60,7 @@ class Story:
     lines: list[Line]
     violations: list[Violation]
     capture: Record | None
+    card: Record | None  # the fetch that it was frozen from
     contract: JsonObject | None  # the frozen normal form
     lasting: float | None  # seconds in the present state
     stuck: bool  # cannot go on and cannot be cancelled
@@ -74,6 +75,7 @@ class Story:
             "form": row["form"],
             "reconstructed": self.capture is not None and self.capture.type == "contract.reconstructed.v1",
             "position": self.capture.n if self.capture else None,
+            "card": None if self.card is None else _card_json(self.card),
             "interface": data.get("interface"),
             "credential": data.get("credential"),
             "pin": data.get("pin"),
@@ -100,18 +102,33 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
     contract = contract_in(capture) if capture else None
     shown = {r.n: r for r in (*own, *acknowledged, *(v.record for v in findings))}
     shown |= {r.n: r for r in _cards(store, row, own)}
+    fetch = _ref(capture, "fetch") if capture else None
+    card = next((record for record in shown.values() if fetch is not None and record.c == fetch["c"]), None)
     stuck = _is_stuck(row, own, findings)
     return Story(
         row=row,
-        lines=[Line(shown[n], *describe(shown[n])) for n in sorted(shown)],
+        lines=[_line(shown[n], card if shown[n] is capture else None) for n in sorted(shown)],
         violations=findings,
         capture=capture,
+        card=card,
         contract=contract,
         lasting=_lasting(row, now),
         stuck=stuck,
         who=_who(store, findings, contract),
         now=_advice(row, findings, contract, stuck=stuck),
     )
+
+
+def _line(record: Record, card: Record | None) -> Line:
+    """Tell one event; of a capture also from which card it was frozen, if that is not the public one of anybody."""
+    kind, words = describe(record)
+    which = which_card(card.data).removesuffix(", ") if card is not None else ""
+    return Line(record, kind, f"{words}  from card #{card.n} ({which})" if card is not None and which else words)
+
+
+def _card_json(card: Record) -> JsonObject:
+    data = card.data
+    return {"position": card.n, **{name: data.get(name) for name in ("source", "caller", "url")}}
 
 
 def _cards(store: Store, row: TaskRow, own: list[Record]) -> Iterator[Record]:

@@ -78,7 +78,16 @@ def _card(record: Record) -> tuple[str, str]:
     words += f"; {signed}" if signed else ""
     flags = [str(flag) for flag in cast("list[Json]", data.get("flags") or [])]
     words += f"; {', '.join(flags)}" if flags else ""
-    return "card", f"{words}  [{purpose}]"
+    return "card", f"{words}  [{which_card(data)}{purpose}]"
+
+
+def which_card(data: JsonObject) -> str:
+    """Say which of a peer's cards a fetch is about; nothing of the public one that anybody is given."""
+    source, caller = text(data, "source") or "", text(data, "caller") or ""
+    if source == "well-known" and not (text(data, "url") or "").endswith("/agent.json"):
+        return f"to {caller}, " if caller != "anonymous" else ""
+    named = "agent.json" if source == "well-known" else source
+    return f"{named} to {caller}, "
 
 
 def _card_failed(record: Record) -> tuple[str, str]:
@@ -87,7 +96,7 @@ def _card_failed(record: Record) -> tuple[str, str]:
     words = f"fetch failed: {text(data, 'outcome')}"
     words += f" {status}" if status is not None else ""
     words += f", TLS alert {text(data, 'tls_alert')}" if text(data, "tls_alert") else ""
-    return "card", f"{words}  [{text(data, 'purpose')}]"
+    return "card", f"{words}  [{which_card(data)}{text(data, 'purpose')}]"
 
 
 def _manifest(record: Record) -> tuple[str, str]:

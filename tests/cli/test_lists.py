@@ -48,6 +48,8 @@ def test_the_json_of_a_task_and_of_a_peer(run: Run, ledger: Path) -> None:
     assert (task["peer_task"], task["state"], task["findings"]) == ("T2", "completed", 0)
     peer = objects(run("--ledger", ledger, "--format", "json", "peers"))[0]
     assert {name: value for name, value in peer.items() if name not in {"peer", "contract", "url"}} == {
+        "source": "well-known",
+        "caller": "anonymous",
         "validator": "honoured",
         "signature": None,  # these fetches were put in by hand, and judged by nobody
         "fetches": 3,
@@ -56,6 +58,9 @@ def test_the_json_of_a_task_and_of_a_peer(run: Run, ledger: Path) -> None:
         "cancels_after_probe": 0,
         "downgrade_windows": 0,
         "tasks": 3,
+        "cards": [
+            {"source": "well-known", "caller": "anonymous", "url": peer["url"], "contract": peer["contract"]},
+        ],
     }
 
 

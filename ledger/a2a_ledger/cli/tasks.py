@@ -45,6 +45,8 @@ _PEER_MEMBERS = (
     "peer",
     "url",
     "contract",
+    "source",
+    "caller",
     "validator",
     "signature",
     "fetches",
@@ -54,6 +56,7 @@ _PEER_MEMBERS = (
     "downgrade_windows",
     "tasks",
 )
+_CARD_MEMBERS = ("source", "caller", "url", "contract")
 _FOLLOW_SECONDS = 0.5
 _PREFIXES = range(8, 41)
 
@@ -146,12 +149,17 @@ def peers(session: Session) -> None:
         _say_lag(now.lag, ledger.store)
     if session.as_json:
         for row in rows:
-            print_json({name: cast("dict[str, object]", row)[name] for name in _PEER_MEMBERS})
+            cards = [
+                {name: cast("dict[str, object]", card)[name] for name in _CARD_MEMBERS}
+                for card in row["cards"].values()
+            ]
+            print_json({**{name: cast("dict[str, object]", row)[name] for name in _PEER_MEMBERS}, "cards": cards})
         return
     columns = [
         "PEER",
         "ID",
         "CONTRACT",
+        "OF CARD",
         "VALIDATOR",
         "SIGNATURE",
         "TASKS",
@@ -162,6 +170,10 @@ def peers(session: Session) -> None:
         "DOWNGRADES",
     ]
     cells = [_peer_cells(row) for row in rows]
+    if all(row["source"] == "well-known" and row["caller"] == "anonymous" for row in rows):  # it says nothing then
+        place = columns.index("OF CARD")
+        for line in (columns, *cells):
+            del line[place]
     print_table(columns, cells, styles={"lied": "red", "invalid": "red", "ignored": "yellow"}, drop=columns[:1:-1])
     if not rows:
         note("No peer is recorded yet.")
@@ -223,10 +235,18 @@ def _peer_cells(row: PeerRow) -> list[str]:
         host(row["url"]),
         row["peer"][:8],
         short_hash(row["contract"]),
+        clean(_which_card(row)),
         row["validator"],
         row["signature"] or "-",
         *numbers,
     ]
+
+
+def _which_card(row: PeerRow) -> str:
+    """Say which of the peer's cards the shown contract is of, and to whom it was served."""
+    if row["source"] is None:
+        return "-"
+    return row["source"] if row["caller"] in {None, "anonymous"} else f"{row['source']} to {row['caller']}"
 
 
 def _print_head(story: Story, *, keyless: bool) -> None:

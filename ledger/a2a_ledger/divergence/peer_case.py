@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.reading import Frozen, Lookup
-    from a2a_ledger.events import Json
+    from a2a_ledger.events import Json, JsonObject
 
 LISTED = 64
 """Tasks of one kind that a window lists; of more it counts them."""
@@ -188,17 +188,25 @@ PEER_EVENTS = frozenset({CAPTURED, CARD_FAILED, CARD_FETCHED, RECONSTRUCTED})
 
 def material_of(record: Record) -> str:
     """Name the material that a record comes from: empty for live, else the imported file."""
-    return (text(record.data, "source_file") or "import") if record.how == "import" else ""
+    return _material(record.data, record.how)
+
+
+def _material(data: JsonObject, how: str) -> str:
+    return (text(data, "source_file") or "import") if how == "import" else ""
 
 
 def key_of(record: Record) -> CardKey:
     """Return which of the agent's cards a fetch asked for."""
-    data = record.data
+    return card_key(record.data, record.how)
+
+
+def card_key(data: JsonObject, how: str) -> CardKey:
+    """Return the same of a fetch's fields, and where its record comes from."""
     source = text(data, "source") or ""
     return CardKey(
         source,
         text(data, "caller") or "",
-        material_of(record),
+        _material(data, how),
         normal_url(text(data, "url") or ""),
         text(data, "variant") or "",
         text(data, "asked_version") or "",
