@@ -3,7 +3,8 @@
 The replay of a task and its export read the same selection, so what a replay shows is what a bundle
 holds. Of the peer's stream only card fetches are taken, those that an event of the task refers to
 and those that fall into the task's time, since the rules about our own conduct look at what lies
-between; and the keys by which signed ones among them were judged. Other tasks are never taken, even
+between; the manifests that its decisions looked at; and the keys by which signed fetches among them
+were judged. Other tasks are never taken, even
 where a finding about the peer names them.
 """
 
@@ -157,7 +158,8 @@ def _card_keys(store: Store, fetches: list[Record]) -> list[Record]:
 def _between(store: Store, peer: str, known: list[Record], first: int, last: int) -> list[Record]:
     """Return the peer's card fetches from the oldest known one on that fall into the task's time."""
     stream = f"peer:{peer}"
-    ver = min((record.ver for record in known if record.stream == stream), default=None)
+    fetches = (record.ver for record in known if record.stream == stream and record.type in _CARD_EVENTS)
+    ver = min(fetches, default=None)
     found: list[Record] = []
     while ver is not None and len(found) < _MOST_FETCHES:
         page = store.read_stream(stream, gt=ver, limit=_PAGE)
