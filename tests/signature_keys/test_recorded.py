@@ -12,7 +12,7 @@ import pytest
 from a2a_ledger import ContractLedger
 from a2a_ledger.capture.attribution import peer_at
 from a2a_ledger.capture.card_keys import add_card_keys, keys_in_force, keys_of_peer, retire_card_key
-from a2a_ledger.capture.card_record import card_ask_of, card_event
+from a2a_ledger.capture.card_record import card_ask_of, card_event, configured_card_event
 from a2a_ledger.capture.peerview import PeerViews
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.events import CardFetched
@@ -220,6 +220,19 @@ def test_a_secret_that_the_card_repeats_as_a_key_id_is_not_recorded(ledger: Cont
     record = fetched(ledger, json.dumps(document).encode(), headers=(("authorization", "Bearer hunter2hunter2"),))
     assert "hunter2" not in json.dumps(record.data)
     assert signature(record)["status"] == "undecidable"
+
+
+@pytest.mark.parametrize(("change", "status"), [(b"Says it back", "valid"), (b"Says it late", "undecidable")])
+def test_octets_that_were_never_served_are_not_called_broken(
+    ledger: ContractLedger, change: bytes, status: str
+) -> None:
+    """A card that the caller's library wrote again may miss what was signed."""
+    signer = CardSigner("k1")
+    add_card_keys(ledger, peer_at(VENDOR), signer.data, who="ops")
+    event, _ = configured_card_event(signer.signed().replace(b"Says it back", change), at=ledger)
+    assert event.flags == ["lossy"]
+    assert event.signature is not None
+    assert (event.signature["status"], event.signature["kid"]) == (status, "k1")
 
 
 # ---- the file of keys

@@ -316,7 +316,9 @@ def _read(fetched: CardFetched, card: Card, wanted: Sequence[bytes], at: Contrac
         seed0=seed0(card),
         dialect=card.dialect,
         interfaces=shown if listed is not None else None,
-        signature=judged_signature(card, fetched.peer, at, wanted) if card.is_card else None,
+        signature=judged_signature(card, fetched.peer, at, wanted, lossy="lossy" in fetched.flags)
+        if card.is_card
+        else None,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.capture.card_keys import keys_in_force
 from a2a_ledger.capture.redact import starred
 from a2a_ledger.codec import canonical
-from a2a_ledger.signature import judge
+from a2a_ledger.signature import Judgement, judge
 from a2a_ledger.signature.entries import entries_of
 
 if TYPE_CHECKING:
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
 
+_LOSSY = "these are not the octets that were served, and the signature does not hold for what a library made of them"
+
 _MOST = 16 * 1024
 """Octets of the signatures one by one that a record has room for; the strongest of them always stands."""
 
 
-def judged_signature(card: Card, peer: str, at: ContractLedger, wanted: Sequence[bytes] = ()) -> JsonObject:
+def judged_signature(
+    card: Card, peer: str, at: ContractLedger, wanted: Sequence[bytes] = (), *, lossy: bool = False
+) -> JsonObject:
     """Return the member `signature` of `card.fetched.v1`.
 
     Args:
@@ -33,9 +37,14 @@ def judged_signature(card: Card, peer: str, at: ContractLedger, wanted: Sequence
         peer: whose card it was asked for as; only the keys of this peer may speak for it.
         at: the ledger that records it, with its keys and its time.
         wanted: octets of secrets, which a card may repeat in a key id.
+        lossy: its octets are as a library wrote them, not as they were served, so that a signature that does not
+            hold for them was not necessarily broken by anybody.
     """
     signed = card.document is not None and bool(entries_of(card.document))
-    told = judge(card, keys_in_force(at, peer) if signed else ()).to_json()
+    judged = judge(card, keys_in_force(at, peer) if signed else ())
+    if lossy and judged.status == "invalid":
+        judged = Judgement("undecidable", kid=judged.kid, alg=judged.alg, reason=_LOSSY)
+    told = judged.to_json()
     if len(canonical(told)) > _MOST:
         told.pop("signatures", None)
     return {name: _without(value, wanted) for name, value in told.items()} if wanted else told

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.card import read_card
-from a2a_ledger.divergence.reading import CARD_FETCHED, content, members, text
+from a2a_ledger.divergence.reading import CARD_FETCHED, content, members, text, texts
 from a2a_ledger.errors import FormatError
 from a2a_ledger.signature import judge, thumbprint
 
@@ -104,6 +104,8 @@ def _now(record: Record, keys: Sequence[CardKey]) -> str:
     found = judge(card, keys)
     if found.status == "absent":
         return "it carries no signature, though you name a key for this peer"
+    if found.status != "valid" and "lossy" in texts(record.data.get("flags")):
+        return "its octets are not those that were served, so your keys cannot tell"
     if found.key != "policy":
         return "none of your keys for this peer signed it"
     return f"by your key {_quoted(found.kid)} {_meaning(found)}"
