@@ -4,8 +4,7 @@ The replay of a task and its export read the same selection, so what a replay sh
 holds. Of the peer's stream only card fetches are taken, those that an event of the task refers to
 and those that fall into the task's time, since the rules about our own conduct look at what lies
 between; the manifests that its decisions looked at; and the keys by which signed fetches among them
-were judged. Other tasks are never taken, even
-where a finding about the peer names them.
+were judged. Other tasks are never taken, even where a finding about the peer names them.
 """
 
 from __future__ import annotations
