@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -18,7 +20,6 @@ from tests.signature.signing import CARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from a2a_ledger.contract.card_json import CardObject
     from a2a_ledger.events import JsonObject
@@ -295,3 +296,10 @@ def test_the_vectors_of_rfc_8785(corpus: Path) -> None:
         expected = (folder / "output" / name).read_text()
         # Inside a card, where RFC 8785 asks for the same bytes.
         assert made("jcs-rounded", f'{{"params": {source}, "signatures": []}}') == f'{{"params":{expected}}}'
+
+
+def test_the_format_page_has_the_same_forms_in_the_same_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+    table = page.split("#### Canonical forms")[1].split("### 7.7")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert [name for cell in first_cells for name in re.findall("`([^`]+)`", cell)] == [form.name for form in FORMS]
