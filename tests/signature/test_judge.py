@@ -56,7 +56,7 @@ def test_one_change_anywhere_in_a_real_signed_card_fails(corpus: Path, name: str
     document = cast("JsonObject", json.loads(real(corpus, name)))
     paths = leaves(document)
     assert len(paths) > 200
-    for path in [*paths[::3], *paths[-8:]]:
+    for path in [*paths[::6], *paths[-8:]]:
         changed = copy.deepcopy(document)
         holder: Json = changed
         for step in path[:-1]:

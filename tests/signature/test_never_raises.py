@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_ledger.card import read_card
@@ -61,22 +61,26 @@ def check(raw: bytes, keys: list[CardKey]) -> None:
     canonical(cast("Json", told.to_json()))
 
 
+@settings(max_examples=60)
 @given(st.lists(ENTRIES | VALUES, max_size=3) | VALUES, st.lists(CARD_KEYS, max_size=3))
 def test_any_signatures_and_any_keys(signatures: object, keys: list[CardKey]) -> None:
     check(json.dumps({**CARD, "signatures": signatures}).encode(), [*keys, p256().card_key()])
 
 
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(sorted(CARD)) | TEXTS, VALUES | OBJECTS, max_size=5), ENTRIES)
 def test_any_card_under_any_form(members: dict[str, Json], one: JsonObject) -> None:
     raw = json.dumps({**CARD, **members, "signatures": [one, entry(p256(), b"{}")]}).encode()
     check(raw, [p256().card_key(), ed().card_key()])
 
 
+@settings(max_examples=60)
 @given(VALUES)
 def test_any_json_at_all(value: object) -> None:
     check(json.dumps(value).encode(), [p256().card_key()])
 
 
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(sorted(CARD)) | st.text(max_size=5), SAFE_VALUES, max_size=4))
 def test_whatever_is_signed_as_it_stands_verifies(members: dict[str, Json]) -> None:
     document: JsonObject = {**CARD, **members}
@@ -89,6 +93,7 @@ def test_whatever_is_signed_as_it_stands_verifies(members: dict[str, Json]) -> N
     assert told.covers_contract is not False
 
 
+@settings(max_examples=60)
 @given(
     st.binary(max_size=200)
     | (OBJECTS | st.fixed_dictionaries({"keys": st.lists(OBJECTS)})).map(lambda o: json.dumps(o).encode())
