@@ -21,6 +21,7 @@ from a2a_ledger.settings import Limits
 from tests.capture.agent import Agent
 from tests.capture.conftest import STALE, only, send
 from tests.capture.front import BEARER, JSON, WELL_KNOWN, Asked, Reply, card_of, in_front, served
+from tests.evidence.test_real_traffic import check_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -250,6 +251,20 @@ async def test_an_extended_card_by_get_is_validated_by_its_own_tag(
         (200, agent.url + "/rest/extendedAgentCard"),
         (304, agent.url + "/rest/extendedAgentCard"),
     ]
+
+
+async def test_a_task_frozen_from_it_replays_exports_and_audits_as_any_other(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    ledger = open_ledger(limits=Limits(contract=0, cache=0))
+    client = await build(make_guard(ledger), agent, **bearer("alice-secret"))
+    await client.get_extended_agent_card(ASK)
+    await send(client, "hello")
+    agent.require_oauth(card=agent.extended)
+    with pytest.raises(ContractChangedError):
+        await send(client, "hello")
+    assert check_all(ledger) == 2
+    assert only(ledger, "violation.detected") == []
 
 
 # ---- a changed one

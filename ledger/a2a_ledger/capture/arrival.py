@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence import Finding
-    from a2a_ledger.events import Ref
+    from a2a_ledger.events import Interface, Ref
     from a2a_ledger.store import Appended
     from a2a_ledger.wire import Leg
 
@@ -52,8 +52,9 @@ class Arrivals:
         recent = self._desk.recent_cards(self._transport)
         listing = [bound for bound in recent if interface_used(bound.interfaces, leg) in bound.interfaces]
         if listing:
-            of_tenant = [one for one in listing if interface_used(one.interfaces, leg)["tenant"] == (leg.tenant or "")]
-            chosen = (of_tenant or listing)[0]
+            chosen = max(
+                listing, key=lambda one: _fits(interface_used(one.interfaces, leg), leg)
+            )  # the first of equals
             self._say_if_unclear(chosen, listing, leg)
             return chosen, chosen.peer
         peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id).id
@@ -127,6 +128,11 @@ class Arrivals:
     def _lookup(self, ref: Ref) -> Record | None:
         found = self._desk.ledger.store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
         return found[0] if found and found[0].c == ref["c"] else None
+
+
+def _fits(interface: Interface, leg: Leg) -> tuple[bool, bool]:
+    """Say how well an interface fits a request: by its tenant, by the version that it states."""
+    return interface["tenant"] == (leg.tenant or ""), leg.version_stated in {None, interface["version"]}
 
 
 def _transport_of(bound: BoundCard) -> object:
