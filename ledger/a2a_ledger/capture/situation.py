@@ -268,6 +268,8 @@ def _standing(card: KeptCard, view: PeerView) -> tuple[KeptCard, list[JsonObject
     said = view.newest_saying(card.key, card.contract_hash)
     stands = said if said is not None and said.n > card.n else card
     for other in view.newest_at(card.key.place):  # somebody else's card is a reason to ask for ours again, no more
+        if card.source == "extended" and other.caller != card.caller:
+            continue  # it may differ by caller
         if other.n > stands.n and other.contract_hash != card.contract_hash:
             return stands, [{"kind": "newer-card", "at": other.fetched_at}]
     return stands, []
