@@ -27,6 +27,7 @@ TARGETS = {
     "evidence.verify": "value <= 50",
     "guard.added": "value <= 1.5",
     "guard.share": "value <= 5",
+    "card": "value >= 10000",
     "start.help": None,
     "start.import": None,
     "start.import-ledger": None,
@@ -41,6 +42,7 @@ WITH_FLOOR = {
     "group.asyncio-slow",
     "batch",
     "guard.added",
+    "card",
     "start.help",
     "start.import",
 }

@@ -15,9 +15,12 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
-from typing import NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 import rfc8785
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_DEPTH = 64
 """Brackets that may be open at once; real cards stay below 16."""
@@ -153,6 +156,19 @@ _A2A = frozenset(
 """Keys of many cards. No reader mixes up two of these, so an object of such keys alone needs no closer look."""
 
 
+_A2A_FOLDED = frozenset(key.casefold() for key in _A2A)
+
+
+def _mixed_up(keys: Iterable[str]) -> bool:
+    """Say whether a reader mixes up two keys who ignores case or takes snake_case for camelCase."""
+    others = [key for key in keys if key not in _A2A]
+    folded = {key.replace("_", "").casefold() for key in others}
+    if len(folded) == len(others) and folded.isdisjoint(_A2A_FOLDED):
+        return False
+    every = [*keys]
+    return len({key.replace("_", "").casefold() for key in every}) != len(every)
+
+
 class _Hooks:
     """What the JSON reader found on its way that the parsed value does not show any more."""
 
@@ -164,7 +180,7 @@ class _Hooks:
         found = dict(pairs)
         if len(found) != len(pairs):
             self.flags.add("duplicate-keys")
-        elif not _A2A.issuperset(found) and len({key.replace("_", "").casefold() for key in found}) != len(found):
+        elif not _A2A.issuperset(found) and _mixed_up(found):
             self.flags.add("ambiguous-keys")
         return found
 
@@ -190,13 +206,13 @@ class _Hooks:
 
 def _too_deep(data: bytes) -> bool:
     """Say whether more than MAX_DEPTH brackets are ever open, without recursion."""
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return False
     if b"\\" in data:  # stands in texts only; gone with the character it escapes, every quote ends or begins one
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside_texts = b"".join(data.split(b'"')[::2])
     brackets = outside_texts.translate(None, _NOT_BRACKETS)
-    if len(brackets) <= MAX_DEPTH:
-        return False
-    return max(accumulate(map(_STEP.__getitem__, brackets))) > MAX_DEPTH
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > MAX_DEPTH
 
 
 def _none(problem: str, *flags: str) -> Parsed:

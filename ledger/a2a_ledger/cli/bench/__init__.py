@@ -34,6 +34,7 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "rebuild": ("reading", "projections", ("records", "verifier")),
     "evidence": ("proving", "evidence", ("proof", "bundle", "bundle-size", "verify")),
     "guard": ("guarding", "guarding", ("added", "share")),
+    "card": ("cards", "cards", ()),
     "start": ("starting", "start", ("help", "import", "import-ledger")),
 }
 """What `--row` takes: a group, or one of its rows as `group.row`. With the module and function that measure it."""
