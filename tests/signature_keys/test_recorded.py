@@ -326,7 +326,10 @@ def test_what_stands_in_the_file_is_neither_added_nor_retired_by_events(tmp_path
 def test_an_event_of_a_304_says_nothing_where_nothing_was_judged(ledger: ContractLedger) -> None:
     """A ledger of an earlier release has fetches without a result."""
     record = fetched(ledger, served(small_card()))
-    event = CardFetched(**{k: v for k, v in record.data.items() if k not in {"signature", "stream_commitment"}})  # type: ignore[arg-type]
+    members: Any = {
+        name: value for name, value in record.data.items() if name not in {"signature", "stream_commitment"}
+    }
+    event = CardFetched(**members)
     ledger.append([ledger.draft(event, stream=PEER_STREAM, blobs={"body": served(small_card())})])
     (kept,) = PeerViews(ledger.store).of(PEER).cards.values()
     assert "signature" not in fetched(ledger, b"", status=304, kept=kept).data
