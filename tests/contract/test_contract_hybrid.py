@@ -147,6 +147,34 @@ async def test_what_a_real_server_serves_states_the_contract_it_was_given() -> N
     assert {"url", "security", "supportsAuthenticatedExtendedCard"} <= hybrid.document.keys()
 
 
+def offers(*versions: str) -> list[Json]:
+    """Return the same two addresses, each in these versions."""
+    listed = cast("list[Object]", NEW["supportedInterfaces"])
+    return [{**one, "protocolVersion": version} for one in listed for version in versions]
+
+
+async def test_what_a_real_server_serves_for_either_generation_or_both_agrees_per_interface() -> None:
+    documents: list[Object] = [
+        {**NEW, "supportedInterfaces": offers(*one)} for one in (["1.0"], ["0.3"], ["1.0", "0.3"])
+    ]
+    new, old, both = [read_card(await served(document)) for document in documents]
+
+    assert (new.dialect, old.dialect, both.dialect) == ("1.0", "hybrid", "hybrid")
+    assert (new.flags, old.flags, both.flags) == ((), (), ())
+    values = [{**require_contract(one).value, "interfaces": None} for one in (new, old, both, card(OLD))]
+    assert values == [values[0]] * 4
+    spoken = [[*require_contract(one).interfaces] for one in (new, old, both)]
+    assert spoken[2] == [offer for pair in zip(spoken[0], spoken[1], strict=True) for offer in pair]
+    assert [{**one, "version": None} for one in spoken[0]] == [{**one, "version": None} for one in spoken[1]]
+    for one in (new, old, both):
+        value = require_contract(one).value
+        governing = [in_force(value, offer, skill) for offer in spoken[2] for skill in (None, "s", "t")]
+        assert (
+            governing
+            == [in_force(require_contract(card(OLD)).value, OLD_SPOKEN, skill) for skill in (None, "s", "t")] * 4
+        )
+
+
 OPEN_CARDS: list[Object] = [{"securityRequirements": []}, {"securityRequirements": [{"schemes": {}}]}]
 
 
