@@ -1,6 +1,6 @@
-"""What a reader trusts, given from outside: a C2SP tlog-policy with further lines of ours (docs/format.md sections 6.1 and 7.6).
+"""What a reader trusts, given from outside: a C2SP tlog-policy with further lines of ours.
 
-tlog-policy as of 2026-07. A C2SP reader skips our lines as comments:
+docs/format.md sections 6.1 and 7.6; tlog-policy as of 2026-07. A C2SP reader skips our lines as comments:
 
     log ledger.example/acme-0a1b2c3d+48543ebf+AXk…
     quorum none
