@@ -51,6 +51,7 @@ class Event:
     TYPE: ClassVar[str] = ""
 
     stream_commitment: str | None = None  # set by the store in version 0 of every stream that is not a task's
+    holes: JsonObject | None = None  # set by the codec: how many holes each blob has that has any, by role
     claimed_at: str | None = None  # how = import: the time that the source claims, as it spells it
     source_file: str | None = None  # how = import: SHA-256 of the file; `source` is what a card fetch says of itself
     line: int | None = None  # how = import: line of the source file, from 1

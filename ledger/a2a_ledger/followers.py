@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+FOLLOWERS = "a2a_ledger.followers"
+"""The entry point group; a read model's entry point has the name of its view."""
+
 PAGE = 500
 """Events that a follower takes in one go before the next one has its turn."""
 
@@ -52,7 +55,7 @@ class Follower(Protocol):
 
 def follower_makers() -> list[FollowerMaker]:
     """Import the followers that are installed; return what makes each, sorted by name."""
-    found = sorted(entry_points(group="a2a_ledger.followers"), key=lambda entry: entry.name)
+    found = sorted(entry_points(group=FOLLOWERS), key=lambda entry: entry.name)
     return [cast("FollowerMaker", entry.load()) for entry in found]
 
 

@@ -74,6 +74,7 @@ def open_log(store: Store, signers: Mapping[str, Signer], clock: Clock, entropy:
         nonce=entropy(32).hex(),
         software=SOFTWARE,
         keys=[signer.vkey for signer in signers.values()],
+        holes={},  # from here on every record with holes states them
     )
     added = [
         KeyAdded(key_id=signer.key_id, public_key=signer.verifier.public_key.hex(), role=role, vkey=signer.vkey)

@@ -2,15 +2,16 @@
 
 The story is told in log order with the recorded times: what was promised (card, frozen contract),
 decided, sent, received and concluded. Then every freshness decision is made again from its recorded
-inputs and every event judged again by the rules; the outcome is `same`, or the first difference.
-A replay reads, and never writes.
+inputs and every event judged again by the rules; the outcome is `same`, or the first difference, or
+`undecided` where octets that were judged then cannot be read any more. A replay reads, and never writes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from a2a_ledger.codec import first_stated, unread
 from a2a_ledger.divergence import RULE_SET
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.export import VERIFIER
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
+
+Verdict: TypeAlias = Literal["same", "differs", "undecided"]
+
+_BY_RECORD_ALONE = frozenset({"decision", "inputs"})
+"""Differences that no missing octets can explain: a decision's inputs stand in its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class ReplayReport:
         violations: the recorded findings.
         differences: where the past and the replay part, in log order.
         notes: what could not be compared, and why.
+        unread: blobs that are gone, or were cut after they were recorded: findings cannot be judged again.
         rules: the rule set and the profile in few words.
     """
 
@@ -61,12 +68,20 @@ class ReplayReport:
     violations: tuple[Record, ...]
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
+    unread: tuple[str, ...]
     rules: str
 
     @property
+    def verdict(self) -> Verdict:
+        """Return `same` only where all of it could be read, and everything that could be compared is equal."""
+        if self.differences:
+            return "differs"
+        return "undecided" if self.unread else "same"
+
+    @property
     def same(self) -> bool:
-        """Say whether everything that could be compared is equal byte for byte."""
-        return not self.differences
+        """Say whether everything that could be compared is equal byte for byte, and all of it could be read."""
+        return self.verdict == "same"
 
     def to_json(self) -> dict[str, Json]:
         """Return the shape of `replay --format json`."""
@@ -77,7 +92,7 @@ class ReplayReport:
         return {
             "task": self.task,
             "events": self.events,
-            "verdict": "same" if self.same else "differs",
+            "verdict": self.verdict,
             "first_difference": first,
             "violations": [_violation(record) for record in self.violations],
         }
@@ -87,12 +102,16 @@ class ReplayReport:
         lines = [str(step) for step in self.story]
         decisions = _count(self.decisions, "decision")
         violations = _count(len(self.violations), "violation")
-        if self.same:
-            counts = f"{_count(self.events, 'event')}, {decisions}, {violations}"
-            lines.append(f"same: {counts}, equal byte for byte ({self.rules})")
-        else:
+        if self.differences:
             lines.append(f"differs: {self.differences[0]}")
             lines += [f"  also: {difference}" for difference in self.differences[1:]]
+        elif self.unread:
+            first, *others = self.unread
+            more = f", and {len(others)} more" if others else ""
+            lines.append(f"undecided: {first}{more}; what was judged then cannot be read again")
+        else:
+            counts = f"{_count(self.events, 'event')}, {decisions}, {violations}"
+            lines.append(f"same: {counts}, equal byte for byte ({self.rules})")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -118,11 +137,14 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     violations = [record for record in (*story.findings, *story.peer_findings) if record.type == VIOLATION]
     keys = read_keys(story.keys, ledger.origin)
     differences = list(run.compared)
+    gone = _unread({**found, **{record.n: record for record in story.all}})
     for record in violations:
         try:
             open_finding(record.content("statement") or b"", record, keys)
         except LedgerError as problem:
             differences.append(Difference(record.n, "signature", "a signed statement", str(problem)))
+    if gone:
+        differences = [difference for difference in differences if difference.what in _BY_RECORD_ALONE]
     return ReplayReport(
         task=task,
         events=len(story.events) + len(story.findings),
@@ -131,8 +153,19 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
         violations=tuple(violations),
         differences=tuple(sorted(differences)),
         notes=(run.missing,) if run.missing else (),
+        unread=tuple(gone),
         rules=f"rule set {RULE_SET}, profile {ledger.profile.name}",
     )
+
+
+def _unread(records: dict[int, Record]) -> list[str]:
+    """Return which blobs are gone, or were cut after they were recorded; `records` hold the stream `ledger`."""
+    since = first_stated(records.values())
+    return [
+        sentence
+        for n, record in sorted(records.items())
+        for sentence in unread(record, stated=since is not None and n >= since)
+    ]
 
 
 def _triggers(findings: list[Record]) -> list[int]:

@@ -15,6 +15,7 @@ from a2a_ledger.keys import COSIGNATURE, Verifier, generate
 from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
 from a2a_ledger_projections import peers, task_contracts
 from a2a_ledger_projections.base import differences
+from a2a_ledger_projections.view import create_table
 from tests.evidence.conftest import reopened
 from tests.evidence.recorded import entropy
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tests.evidence.conftest import Case
 
 VIEWS = (task_contracts.VIEW, peers.VIEW)
+PEERS = peers.VIEW.table
+PEERS_SQL = create_table(PEERS).replace("IF NOT EXISTS ", "")
 
 
 def execute(file: Path, *statements: str) -> None:
@@ -49,6 +52,11 @@ def found(place: Path) -> list[tuple[str, str]]:
 # ---- The form of the databases
 
 
+def test_the_table_that_an_earlier_release_filled_for_a_view_is_no_fault(copy: Path) -> None:
+    execute(copy / "ledger.db", PEERS_SQL.replace(PEERS, "ledger_view_peers_1"))
+    assert found(copy) == []
+
+
 @pytest.mark.parametrize(
     ("file", "statement", "kind", "detail"),
     [
@@ -64,9 +72,21 @@ def found(place: Path) -> list[tuple[str, str]]:
         ("ledger.db", "ALTER TABLE ledger_events ADD COLUMN more", "database", "table ledger_events was changed"),
         (
             "ledger.db",
-            "ALTER TABLE ledger_view_peers_1 ADD COLUMN more",
+            f"ALTER TABLE {PEERS} ADD COLUMN more",
             "database",
-            "table ledger_view_peers_1 was changed",
+            f"table {PEERS} was changed",
+        ),
+        (
+            "ledger.db",
+            PEERS_SQL.replace(PEERS, "ledger_view_evil_9"),
+            "database",
+            "table 'ledger_view_evil_9' was put there",
+        ),
+        (
+            "ledger.db",
+            PEERS_SQL.replace(PEERS, "ledger_view_peers_0"),
+            "database",
+            "table 'ledger_view_peers_0' was put there",
         ),
         ("ledger.db", "DROP TABLE ledger_checkpoints", "database", "table ledger_checkpoints is missing"),
         ("ledger.db", "DROP TABLE ledger_blobs", "database", "table ledger_blobs is missing"),
@@ -109,7 +129,7 @@ def test_a_key_store_that_is_none_is_a_fault(copy: Path, content: bytes) -> None
         ("events", "UPDATE ledger_events SET topic = x'ff' WHERE rowid = 9", "envelope"),
         ("tracking", "UPDATE ledger_tracking SET notification_id = 1.5", "tracking"),
         ("tracking", "UPDATE ledger_tracking SET notification_id = 'x'", "tracking"),
-        ("view", "UPDATE ledger_view_peers_1 SET row = x'00'", "view"),
+        ("view", f"UPDATE {PEERS} SET row = x'00'", "view"),  # noqa: S608 - our own table
         ("tags", "UPDATE ledger_tags SET n = 'x' WHERE n = 9", "lookup"),
         ("heads", "UPDATE ledger_checkpoints SET note = x'00'", "checkpoint"),
     ],

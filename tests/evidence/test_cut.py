@@ -204,7 +204,7 @@ def test_under_another_rule_set_nothing_is_refuted_and_nothing_verified(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A newer verifier meets an honest older bundle."""
-    for module in ("rerun", "signed", "divergence.violation"):
+    for module in ("verify.rerun", "verify.signed", "divergence.violation"):
         monkeypatch.setattr(f"a2a_ledger.{module}.RULE_SET", "2")
     report = judged(case.bundle, case.log_key)
     assert (report.verdict, statuses(report)["R"]) == ("not proven", "NOT PROVEN")

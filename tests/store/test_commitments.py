@@ -89,6 +89,7 @@ def test_record_and_commitment() -> None:
             "data": {
                 "answers": {"c": "ab" * 32, "stream": "task:" + "0" * 40, "ver": 3},
                 "context_id": "c",
+                "holes": {"header.00": 1},
                 "peer": "00112233445566778899aabbccddeeff",
                 "task_id": 'tâsk "1"',
             },

@@ -13,8 +13,10 @@ from a2a_ledger.codec import (
     SECRET,
     Hole,
     blob_id,
+    changed_holes,
     leaf,
     read_record,
+    states_holes,
     stream_tag,
     tags_of,
     unpack_container,
@@ -92,7 +94,8 @@ class EventPass:
         self._heads = heads
         self._faults = faults
         self._tips = Tips()
-        self._lost: list[tuple[Record, str]] = []  # blobs that are gone; erasure may explain them
+        self._lost: list[tuple[str, int, Fault]] = []  # stream, version, what is gone; erasure may explain it
+        self._states_holes = False  # from some record on, each states how many holes it was recorded with
         self._erased: set[tuple[str, int]] = set()
         self._tag_sum = 0
         self._tag_fault = False
@@ -165,6 +168,7 @@ class EventPass:
             if t != stream_tag(key, record.ver):
                 self._fault("tag", n, f"the leaf of event {n} does not carry the tag of {stream} version {record.ver}")
                 self._tag_fault = True
+        self._states_holes = self._states_holes or states_holes(record)
         if record.blobs or inline:
             self._check_blobs(record, inline)
         for tag in tags_of(stream, record.type, record.data):
@@ -207,7 +211,7 @@ class EventPass:
                     elsewhere += 1
                     stored = self._raw.blob(identity)
                     if stored is None:
-                        self._lost.append((record, role))
+                        self._note_lost(record, f"blob {role} of event {record.n} is missing")
                         continue
                     self.large_blobs.add(identity)
                     parts = unpack_parts(stored)
@@ -219,9 +223,14 @@ class EventPass:
                 size += part.length if isinstance(part, Hole) else len(part.content)
             if size != ref.size or blob_id(parts) != identity:
                 self._fault("blob", record.n, f"blob {role} of event {record.n} is not what its record commits to")
+            elif changed := changed_holes(record, role, parts, stated=self._states_holes):
+                self._note_lost(record, f"blob {role} of event {record.n} {changed}")
         strangers = len(inline) + elsewhere - len(record.blobs)
         if strangers:
             self._fault("blob", record.n, f"{strangers} blobs stored with event {record.n} belong to no record")
+
+    def _note_lost(self, record: Record, detail: str) -> None:
+        self._lost.append((record.stream, record.ver, Fault("blob", record.n, detail)))
 
     def _note_erasure(self, record: Record) -> None:
         listed = record.data.get("records")
@@ -234,9 +243,7 @@ class EventPass:
 
     def finish(self) -> None:
         """Say what only the end of the log can tell."""
-        for record, role in self._lost:
-            if (record.stream, record.ver) not in self._erased:
-                self._fault("blob", record.n, f"blob {role} of event {record.n} is missing")
+        self._faults += [fault for stream, ver, fault in self._lost if (stream, ver) not in self._erased]
         if self._tag_fault:
             self._check_twins()
         self.tree.finish()

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.audit.fault import Fault
+from a2a_ledger.followers import FOLLOWERS
 from a2a_ledger.store import keystore, schema
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.store import RawTables
 
-_VIEW = re.compile(r"ledger_view_[a-z_]+_[0-9]+")  # the table of a read model
+_VIEW = re.compile(r"ledger_view_([a-z_]+)_[1-9][0-9]*")  # the table of a read model, of any edition
 _VIEW_COLUMNS = "(key TEXT PRIMARY KEY NOT NULL, first INTEGER NOT NULL, row TEXT NOT NULL) WITHOUT ROWID"
 
 
@@ -51,7 +53,7 @@ def check_form(raw: RawTables, form: Form) -> list[Fault]:
     missing = _made(form.statements)
     for kind, name, sql in raw.objects():
         expected = missing.pop((kind, name), None) if isinstance(kind, str) and isinstance(name, str) else None
-        if form.with_views and kind == "table" and isinstance(name, str) and _VIEW.fullmatch(name):
+        if form.with_views and kind == "table" and isinstance(name, str) and _is_of_view(name):
             expected = f"CREATE TABLE {name} {_VIEW_COLUMNS}"
             if f'"{name}"' in str(sql):  # a table that was renamed into place
                 expected = expected.replace(name, f'"{name}"')
@@ -62,6 +64,12 @@ def check_form(raw: RawTables, form: Form) -> list[Fault]:
     for kind, name in missing:
         fault(f"{kind} {name} is missing")
     return faults
+
+
+def _is_of_view(table: str) -> bool:
+    """Say whether a table is named after a read model that is installed: its entry point has the view's name."""
+    named = _VIEW.fullmatch(table)
+    return named is not None and named[1] in {entry.name for entry in entry_points(group=FOLLOWERS)}
 
 
 def _made(statements: Iterable[str]) -> dict[tuple[str, str], str]:

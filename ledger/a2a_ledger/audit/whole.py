@@ -14,7 +14,7 @@ fault. A fault is a value, never an exception:
 | `stream` | a stream's versions or its chain of `prev` break |
 | `tag` | a leaf does not carry its stream's tag, or two leaves carry one |
 | `key` | a key is missing or is not the one that the log commits to, or the key store is damaged |
-| `blob` | a blob is missing, is not what its record commits to, or belongs to no record |
+| `blob` | a blob is missing, not what its record commits to, cut since it was recorded, or belongs to no record |
 | `tile` | a tile of the tree is not made from the leaves |
 | `lookup` | the lookup tags are not those of the records |
 | `checkpoint` | a signed head is malformed, gone, not by a key of the log, or not over these leaves |

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Store
     from a2a_ledger.verify.report import Report
 
+_REPLAYED = {"same": 0, "differs": DISPROVED, "undecided": UNDECIDED}
 _EXIT = {"verified": 0, "invalid": DISPROVED}
 _FAULTS_SHOWN = 20
 _COLOURS = {"VALID": "green", "INVALID": "red", "NOT PROVEN": "yellow"}
@@ -35,7 +36,7 @@ def replay(context: click.Context, session: Session, *, task_id: str) -> None:
 
     The task is rebuilt from its events alone, in log order, and what comes out is compared byte for byte.
 
-    Exit 0: the same, 1: it differs.
+    Exit 0: the same, 1: it differs, 3: octets that were judged then cannot be read any more.
     """
     from a2a_ledger.replay import replay_task  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
@@ -47,7 +48,7 @@ def replay(context: click.Context, session: Session, *, task_id: str) -> None:
     else:
         for line in str(report).splitlines():
             click.echo(clean(line))
-    context.exit(0 if report.same else DISPROVED)
+    context.exit(_REPLAYED[report.verdict])
 
 
 @click.command("export", cls=Verb, example="a2a-ledger --ledger audit export T1 -o case-17.zip")

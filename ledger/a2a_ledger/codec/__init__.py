@@ -36,6 +36,7 @@ from a2a_ledger.codec.commitments import (
     task_id,
 )
 from a2a_ledger.codec.fields import data_of
+from a2a_ledger.codec.holes import changed_holes, count_holes, first_stated, states_holes, unread
 from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
 from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
@@ -66,10 +67,13 @@ __all__ = [
     "Withheld",
     "blob_id",
     "canonical",
+    "changed_holes",
     "commitment",
+    "count_holes",
     "draft",
     "finding_tag",
     "findings_key",
+    "first_stated",
     "leaf",
     "pack_container",
     "pack_parts",
@@ -78,6 +82,7 @@ __all__ = [
     "read_parts",
     "read_record",
     "seal",
+    "states_holes",
     "stream_commitment",
     "stream_tag",
     "tags_of",
@@ -85,6 +90,7 @@ __all__ = [
     "timestamp",
     "unpack_container",
     "unpack_parts",
+    "unread",
 ]
 
 MAX_INLINE = 64 * 1024
@@ -160,7 +166,8 @@ def draft(  # noqa: PLR0913 - a fact has this many independent sides, and all ar
     """Seal an event's fields and blobs: everything that does not depend on the head of the log.
 
     Args:
-        event: One of the closed table; `stream_commitment` is left to the store.
+        event: One of the closed table; `stream_commitment` is left to the store, `holes` are counted here (a log's
+            first event states an empty one).
         stream: `ledger`, `peer:…`, `task:…` or `findings:…`.
         at: Our clock, with a time zone.
         entropy: Gives that many random octets; read once for all salts of the record.
@@ -177,9 +184,14 @@ def draft(  # noqa: PLR0913 - a fact has this many independent sides, and all ar
         raise FormatError(f"expected how to be one of {', '.join(sorted(HOWS))}, found {how!a}")
     if event.stream_commitment is not None:
         raise FormatError("expected no stream_commitment in a draft: the store states it in version 0")
-    data = data_of(event)
-    data_bytes = canonical(data, depth=MAX_DEPTH - 1)
+    if event.holes:
+        raise FormatError("expected no holes in a draft: they are counted here")
     sealed, salt = _seal_blobs(blobs or {}, entropy)
+    data = data_of(event)
+    holes: JsonObject = {role: count for role, blob in sealed.items() if (count := count_holes(blob.parts))}
+    if holes:
+        data["holes"] = holes
+    data_bytes = canonical(data, depth=MAX_DEPTH - 1)
     spelled = timestamp(at)
     head = _head(spelled, sealed, data_bytes, how)
     tail = b',"stream":"%s","type":"%s","v":1,"ver":' % (stream.encode(), event.TYPE.encode())

@@ -34,7 +34,7 @@ VIOLATION: Final = "violation.detected.v1"
 
 _NEEDS_PEER: Final = frozenset({"own-conduct", "card"})
 _NEEDS_PEER_RULES: Final = frozenset({"weaker-authorization"})
-_OUTSIDE: Final = frozenset({"stream_commitment"})  # said by the store, not by a rule
+_OUTSIDE: Final = frozenset({"stream_commitment", "holes"})  # said by store and codec, not by a rule
 
 
 class Difference(NamedTuple):

@@ -7,7 +7,6 @@ sentence that names the file; a list of none means that the check held.
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,10 +16,12 @@ from a2a_ledger.codec import (
     blob_id,
     commitment,
     findings_key,
+    first_stated,
     read_record,
     stream_commitment,
     stream_tag,
     task_id,
+    unread,
 )
 from a2a_ledger.errors import FormatError
 
@@ -56,6 +57,7 @@ class Shown:
         faults: what is wrong with records, blobs and references (claim C1).
         stream_faults: what is wrong with streams as a whole (claim C2).
         unresolved: references to events of peers that are not shown.
+        unread: blobs that have other holes than they were recorded with: nobody can read again what was judged then.
     """
 
     def __init__(self, bundle: Bundle, rows: Iterable[IndexRow], leaves: Mapping[int, ShownLeaf], origin: str) -> None:
@@ -70,6 +72,7 @@ class Shown:
         self.faults: list[str] = []
         self.stream_faults: list[str] = []
         self.unresolved: list[str] = []
+        self.unread: list[str] = []
         for row in rows:
             if row.n in leaves:  # else the check of the leaves has said so
                 self._read(row)
@@ -79,6 +82,7 @@ class Shown:
             self._check_key(stream, records)
         self._check_tags_differ()
         self._check_references()
+        self._look_for_later_holes()
         for folder in (RECORDS, BLOBS, STREAMS):
             strangers = [name for name in bundle.under(folder) if name not in self._used]
             self.faults += [f"{name}: no event of the bundle refers to it" for name in strangers]
@@ -194,11 +198,20 @@ class Shown:
 
     def _check_tags_differ(self) -> None:
         """Two leaves with one tag are two stories for one place: proof of misconduct of the log's owner."""
-        counts = Counter(leaf.t for leaf in self._leaves.values())
-        for tag, count in counts.items():
-            if count > 1:
-                places = [n for n, leaf in self._leaves.items() if leaf.t == tag]
-                self.stream_faults.append(f"leaves {places} carry one tag: two stories for one place of a stream")
+        places: dict[bytes, list[int]] = {}
+        for n, leaf in self._leaves.items():
+            places.setdefault(leaf.t, []).append(n)
+        self.stream_faults += [
+            f"leaves {twins} carry one tag: two stories for one place of a stream"
+            for twins in places.values()
+            if len(twins) > 1
+        ]
+
+    def _look_for_later_holes(self) -> None:
+        """Tell the holes that a blob was recorded with from those that came later, as far as the records say."""
+        since = first_stated(self.records.values())
+        for record in self.records.values():
+            self.unread += unread(record, stated=since is not None and record.n >= since)
 
     def _check_references(self) -> None:
         """Where one shown event refers to another shown event, hold the reference against it."""
