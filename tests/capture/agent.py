@@ -146,7 +146,7 @@ class Agent:
         routes: list[Any] = [
             *create_agent_card_routes(self.card, cache_control=cache_control),
             *create_jsonrpc_routes(handler, rpc_url="/rpc", enable_v0_3_compat=True),
-            *create_rest_routes(handler, path_prefix="/rest"),
+            *create_rest_routes(handler, path_prefix="/rest", enable_v0_3_compat=True),
         ]
         self.wire = Wire(Starlette(routes=routes))
         self._server = uvicorn.Server(

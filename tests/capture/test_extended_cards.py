@@ -37,6 +37,7 @@ WAYS = {
     "JSON-RPC 1.0": (("1.0",), "JSONRPC", "/rpc"),
     "JSON-RPC 0.3": (("0.3",), "JSONRPC", "/rpc"),
     "REST 1.0": (("1.0",), "HTTP+JSON", "/rest/extendedAgentCard"),
+    "REST 0.3": (("0.3",), "HTTP+JSON", "/rest/v1/card"),
 }
 
 _open: list[httpx.AsyncClient] = []
@@ -97,6 +98,10 @@ async def test_it_is_recorded_with_its_exact_octets_and_the_client_goes_on_under
 ) -> None:
     versions, binding, path = WAYS[way]
     with Agent(versions=versions, extended=True) as agent:
+        for card in (agent.card, agent.extended):  # the agent's REST interface, said to be of this version
+            card.supported_interfaces.add(
+                url=agent.url + "/rest", protocol_binding="HTTP+JSON", protocol_version=versions[0]
+            )
         ledger = open_ledger()
         client = await build(make_guard(ledger), agent, binding, **bearer("alice-secret"))
         assert (await client.get_extended_agent_card(ASK)).description == "for those who may know"

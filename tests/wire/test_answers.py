@@ -57,6 +57,14 @@ def test_envelope_tells_nothing_where_the_versions_do_not_differ() -> None:
     assert result({**TASK, "kind": "task"}, "GetTask").envelope is None
 
 
+@pytest.mark.parametrize(("path", "envelope"), [("/message:send", "1.0"), ("/v1/message:send", None)])
+def test_a_wrapped_answer_over_http_tells_nothing_where_0_3_wraps_too(path: str, envelope: str | None) -> None:
+    """SendMessageResponse of the 0.3 proto, which the 0.3 HTTP+JSON binding speaks, has `task` and `msg` as well."""
+    request = parse_request("POST", URL + path, [], b"{}")
+    answer = parse_response(request, 200, [("content-type", "application/json")], json.dumps({"task": TASK}).encode())
+    assert (answer.kind, answer.envelope, answer.version) == ("task", envelope, envelope)
+
+
 @pytest.mark.parametrize(
     ("spelled", "read"),
     [

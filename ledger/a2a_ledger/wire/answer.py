@@ -81,7 +81,7 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
     kind, inner, envelope = _unwrap(value)
     if kind is None or not isinstance(inner, dict):
         return replace(leg, kind="list") if isinstance(member(value, "tasks"), list) else leg
-    if leg.method is None or leg.method in WRAPPED:
+    if (leg.method is None or leg.method in WRAPPED) and not (envelope == "1.0" and _wraps_in_0_3(leg)):
         leg = replace(leg, envelope=envelope)
     context = lift(member(inner, "contextId", "sessionId"), flags)
     if kind == "message":
@@ -99,6 +99,11 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
     leg = replace(leg, kind=kind, task_id=lift(task, flags), context_id=context, final=inner.get("final") is True)
     leg = _status(leg, member(inner, "status"), flags)
     return replace(leg, is_task=True, pin=read_pin(inner, flags)) if kind == "task" else leg
+
+
+def _wraps_in_0_3(leg: Leg) -> bool:
+    """Say whether 0.3 wraps this answer as 1.0 does: its HTTP+JSON, under `/v1`, is the JSON of its proto."""
+    return leg.binding == "HTTP+JSON" and "/v1/" in (leg.method_spelled or "")
 
 
 def _unwrap(value: Json) -> tuple[str | None, Json, str | None]:
