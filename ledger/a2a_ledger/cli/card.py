@@ -50,7 +50,10 @@ def card() -> None:
 def show(  # noqa: PLR0913 - one argument an option
     context: click.Context, session: Session, *, source: str, diagnostic: bool, profile: str | None, keys: str | None
 ) -> None:
-    """Show what a card is: dialect, hashes, contract, terms, flags, signature. Exit 3 if it cannot be captured."""
+    """Show what a card is: dialect, hashes, contract, signature.
+
+    Exit 3 if it cannot be captured.
+    """
     from a2a_ledger.cli.card_check import described  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.cli.card_view import print_card  # noqa: PLC0415 - same
 

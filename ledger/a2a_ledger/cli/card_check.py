@@ -10,12 +10,13 @@ from a2a_ledger.capture.card_key import key_of
 from a2a_ledger.capture.card_keys import keys_in_force
 from a2a_ledger.capture.in_force import InForce, contract_in_force
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
+from a2a_ledger.cli.output import counted, note
 from a2a_ledger.cli.reading import read_input
 from a2a_ledger.contract import diff, hashes, summary, terms_of
 from a2a_ledger.contract.card_json import CardValue, plain
 from a2a_ledger.contract.checks import checks
 from a2a_ledger.errors import FormatError, UsageError
-from a2a_ledger.signature import judge, read_card_keys
+from a2a_ledger.signature import judge, keys_for, read_card_keys
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
@@ -48,8 +49,10 @@ class Checked:
 
     @property
     def same_contract(self) -> bool | None:
-        """Say whether this card states the contract in force; None: nothing to compare."""
+        """Say whether this card states the contract in force; None: nothing to compare, or under another form."""
         if self.in_force is None or self.card.contract is None:
+            return None
+        if self.in_force.fetch.data.get("form") != self.card.contract.form:
             return None
         return self.card.contract.hash == self.in_force.contract_hash
 
@@ -132,13 +135,16 @@ def _in_force(ledger: ContractLedger, source: Source) -> InForce | None:
 
 def _judged(session: Session, source: Source, named: str | None) -> CardObject:
     """Judge a card's signatures by the keys of a file that was named, and by those that the ledger trusts."""
-    keys: list[CardKey] = []
+    keys: tuple[CardKey, ...] = ()
     if named is not None:
         data = read_input(Path(named), "a JWK or a JWKS")
         try:
-            keys += read_card_keys(data, source="policy", peer=None)
+            given = read_card_keys(data, source="policy", peer=None)
         except FormatError as e:
             raise UsageError(f"{named}: {e}") from e
+        keys = keys_for(given, source.peer)
+        if len(keys) < len(given):
+            note(f"{named}: {counted(len(given) - len(keys), 'key')} left out, bound to another peer than this card's.")
     if session.place and source.peer is not None:
         with session.reading() as ledger:
             keys += keys_in_force(ledger, source.peer)
