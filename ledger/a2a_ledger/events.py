@@ -133,6 +133,7 @@ class CardFetched(Event):
     seed0: str | None = None
     dialect: str | None = None
     interfaces: list[Interface] | None = None
+    api_keys: list[str] | None = None  # where it puts API keys: in:name:scheme, percent-encoded
     signature: JsonObject | None = None  # {"status", "kid", "form", "covers_contract"}
     not_modified: Ref | None = None  # 304: the fetch whose bytes still stand
     asked_etag: str | None = None

@@ -10,7 +10,7 @@ from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.attribution import card_source, peer_at, peer_of_card
 from a2a_ledger.capture.card_key import CardKey, key_of, selecting, variant_of
 from a2a_ledger.capture.card_signature import judged_signature
-from a2a_ledger.capture.credentials import ApiKeyPlace, find_secrets
+from a2a_ledger.capture.credentials import ANYWHERE, ApiKeyPlace, find_secrets, place_text
 from a2a_ledger.capture.known_schemes import schemes_in
 from a2a_ledger.capture.redact import Secret, cut, cut_url, starred, wanted_of
 from a2a_ledger.capture.redacted import (
@@ -50,6 +50,8 @@ _UNNAMED = "unnamed"
 _NOT_MODIFIED = 304
 _SUCCESS = range(200, 300)
 _INTERFACE_OCTETS = 24 * 1024
+_MAX_PLACES = 32
+_MAX_PLACE = 256
 _MAX_AGE = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?(\d{1,10})\"?\s*(?=,|$)", re.IGNORECASE | re.ASCII)
 _NO_CACHE = re.compile(r"(?:^|,)\s*no-(?:cache|store)\s*(?=,|=|$)", re.IGNORECASE)
 
@@ -316,10 +318,18 @@ def _read(fetched: CardFetched, card: Card, wanted: Sequence[bytes], at: Contrac
         seed0=seed0(card),
         dialect=card.dialect,
         interfaces=shown if listed is not None else None,
+        api_keys=_places(card, wanted) or None,
         signature=judged_signature(card, fetched.peer, at, wanted, lossy="lossy" in fetched.flags)
         if card.is_card
         else None,
     )
+
+
+def _places(card: Card, wanted: Sequence[bytes]) -> list[str]:
+    """Return where a card puts API keys, as a record holds it; of what does not fit, that it may be anywhere."""
+    places = [place_text(place) for place in schemes_in(card).places]
+    fit = [text for text in places if len(text) <= _MAX_PLACE and starred(text, wanted) == text]
+    return sorted({*fit[:_MAX_PLACES], *([place_text(ANYWHERE)] if len(places) > len(fit[:_MAX_PLACES]) else [])})
 
 
 def _not_modified(fetched: CardFetched, kept: KeptCard) -> CardFetched:

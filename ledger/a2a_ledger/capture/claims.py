@@ -1,7 +1,8 @@
-"""Who opens a task: of calls that come at once and mean the same one, one does, and the others join it.
+"""Which task is being opened: calls that come at once and mean the same one, and a second try, join it.
 
 The log alone cannot tell yet: what was decided a moment ago is not in it before its first byte
-leaves. So each guard holds what it is opening.
+leaves, and may never be. So each guard holds the ids of what it is opening. A claim says which task is meant
+and nothing of what became of it: that a task was sent is said by its record alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Claims:
 
     @asynccontextmanager
     async def opening(self, key: Key) -> AsyncGenerator[None]:
-        """Be the only one of this event loop that looks up and opens what this key means."""
+        """Be the only one of this event loop that looks up, or records, what this key means."""
         place = (id(asyncio.get_running_loop()), key)
         lock, waiting = self._locks.get(place, (asyncio.Lock(), 0))
         self._locks[place] = (lock, waiting + 1)
@@ -47,7 +48,7 @@ class Claims:
                 self._locks[place] = (lock, waiting - 1)
 
     def task(self, key: Key) -> str | None:
-        """Return the task that is being opened under this key."""
+        """Return the task that is being opened under this key, or was to be."""
         return self._tasks.get(key)
 
     def hold(self, key: Key, task: str) -> None:
@@ -55,6 +56,10 @@ class Claims:
         self._tasks[key] = task
         while len(self._tasks) > _REMEMBERED:
             self._tasks.popitem(last=False)
+
+    def release(self, key: Key) -> None:
+        """Take note that nothing is opened under this key any more."""
+        self._tasks.pop(key, None)
 
 
 def task_of_context(reader: LogReader, peer: str) -> str | None:

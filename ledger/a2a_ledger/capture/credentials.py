@@ -11,9 +11,9 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes
 
-from a2a_ledger.capture.push_objects import push_values, string_value
+from a2a_ledger.capture.push_objects import read_push, string_octets
 from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, Headers, Secret
 from a2a_ledger.capture.url_secrets import query_values, tells, user_info
 
@@ -30,6 +30,22 @@ class ApiKeyPlace(NamedTuple):
     scheme: str
     location: str
     name: str
+
+
+ANYWHERE = ApiKeyPlace("", "query", "*")
+"""Every query value may be a key: a card names more places than a record has room for."""
+
+
+def place_text(place: ApiKeyPlace) -> str:
+    """Return a place as a record holds it: `in:name:scheme`, each percent-encoded."""
+    return ":".join(quote(part, safe="*", errors="replace") for part in (place.location, place.name, place.scheme))
+
+
+def read_place(text: str) -> ApiKeyPlace:
+    """Read what `place_text` wrote."""
+    location, _, rest = text.partition(":")
+    name, _, scheme = rest.partition(":")
+    return ApiKeyPlace(unquote(scheme), unquote(location), unquote(name))
 
 
 def api_key_places(schemes: Mapping[str, object]) -> list[ApiKeyPlace]:
@@ -63,7 +79,7 @@ def find_secrets(
             secrets.append(_from_credential_header(lower, value, schemes, places))
         elif lower in by_header or tells(lower):
             secrets.append(Secret(by_header.get(lower, ""), _octets(value)))
-    if "?" in url or "#" in url or "@" in url:
+    if any(sign in url for sign in "?#@;"):
         secrets += _from_url(url.encode("utf-8", "replace"), schemes, places)
     return [secret for secret in secrets if secret.value]
 
@@ -75,9 +91,10 @@ def find_push_secrets(body: bytes, *, is_push: bool = False) -> tuple[list[Secre
         body: JSON, or a block of an event stream.
         is_push: the method says that the body is a push configuration.
     """
-    spans = push_values(body, is_push=is_push)
-    values = [string_value(body[start:end]).encode("utf-8", "surrogateescape") for start, end in spans]
-    return [Secret("push-token", value) for value in values if value], spans
+    push = read_push(body, is_push=is_push)
+    secrets = [Secret("push-token", string_octets(body[slice(*span)])) for span in push.values]
+    secrets += [Secret("", string_octets(body[slice(*span)])) for span in push.in_urls]
+    return [secret for secret in secrets if secret.value], [*push.values, *push.in_urls]
 
 
 def _from_credential_header(
@@ -112,7 +129,7 @@ def _from_url(url: bytes, schemes: Mapping[str, object], places: Sequence[ApiKey
     secrets += [
         Secret(by_query.get(value.name, ""), url[slice(*value.span)])
         for value in query_values(url)
-        if value.name in by_query or tells(value.name)
+        if value.name in by_query or ANYWHERE.name in by_query or tells(value.name)
     ]
     return secrets
 

@@ -7,11 +7,13 @@ that is cancelled in the middle leaves the record complete or absent.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+import logging
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.failures import Failure
+from a2a_ledger.capture.outside import as_said, is_outside
 from a2a_ledger.capture.recorder import (
     Peer,
     attribute,
@@ -22,7 +24,8 @@ from a2a_ledger.capture.recorder import (
     stream_end_event,
 )
 from a2a_ledger.capture.redacted import without_secrets
-from a2a_ledger.capture.situation import PAST_SUBMITTED
+from a2a_ledger.capture.situation import PAST_SUBMITTED, task_state
+from a2a_ledger.errors import LedgerError
 from a2a_ledger.events import TaskAdopted, TaskBound
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.arrival import Arrivals
     from a2a_ledger.capture.bound import BoundCard, Call
+    from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.capture.cards import Fetched
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.recorder import Seen
     from a2a_ledger.capture.redact import Headers, Secret
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Appended
     from a2a_ledger.wire.sse import SseEvent
 
+
+_log = logging.getLogger(__name__)
 
 _MAX_NAME = 256
 _MAX_URL = 1024
@@ -58,22 +65,24 @@ class Exchange:
     stream: str
     answers: Ref | None = None
     secrets: tuple[Secret, ...] = ()
+    outside: bool = False
+    """No A2A call: its bodies are withheld."""
+    card: CardAsk | None = None
+    """What is asked for, where the answer is to be a card."""
+    fetched: Fetched | None = None
+    """What came of that."""
+    answer: Ref | None = None
+    """The record of an answer that came whole, and is no stream."""
     bound_ids: set[str] = field(default_factory=set[str])
     events: int = 0
+    head: tuple[int, Headers] | None = None
+    """Status and headers of a stream that nothing was recorded of yet."""
 
     async def failed(self, failure: Failure, *, status: int | None = None) -> None:
         """Record that no whole answer came."""
-        event, blobs = failure_event(
-            self.leg,
-            failure,
-            peer=self.peer,
-            at=self.desk.ledger,
-            answers=self.answers,
-            known=self.secrets,
-            status=status,
-            redactor=self.desk.redact,
-        )
-        await self._write([self._draft(event, blobs)])
+        written = await self._write([self._failure(failure, status)])
+        if self.card is not None and written:
+            self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
 
     async def answered(self, status: int, headers: Headers, body: bytes) -> None:
         """Record an answer that is not a stream, and judge it.
@@ -81,9 +90,48 @@ class Exchange:
         Raises:
             ContractDivergenceError: mode "enforce" and a certain contract finding.
         """
-        seen = see(headers, body)
-        leg = without_secrets(parse_response(self.leg, status, headers, body), [*self.secrets, *seen.secrets])
-        await self._arrive([leg], [self._incoming(leg, seen)], judge=True)
+        seen = see(headers, body if self.card is None else b"")._replace(body=body)  # a card is not looked through
+        seen = as_said(seen, self.leg, outside=self.outside)
+        leg = parse_response(self.leg, status, headers, b"" if self.outside else body)
+        leg = without_secrets(leg, [*self.secrets, *seen.secrets])
+        written, findings = await self._arrive([leg], [self._incoming(leg, seen)])
+        self.answer = written[0].ref if written else None
+        if self.card is not None and written:
+            self.fetched = await self.desk.cards.answered_within(
+                self.card, status, body, failed=leg.error is not None, within=written[0].ref
+            )
+        self.arrivals.enforce(findings)
+
+    async def cut_short(
+        self, status: int, headers: Headers, body: bytes, failure: Failure, *, undecoded: bool = False
+    ) -> None:
+        """Record what came of an answer that did not come whole, and what stopped it; and judge that much.
+
+        Args:
+            status: of the answer.
+            headers: of the answer.
+            body: the octets that came.
+            failure: what stopped it.
+            undecoded: they are as they came; they are withheld, since nothing can be redacted in them.
+
+        Raises:
+            ContractDivergenceError: as `answered`.
+        """
+        seen = as_said(see(headers, b"" if undecoded else body), self.leg, outside=self.outside)
+        if undecoded:
+            seen = seen._replace(body=body, places=((0, len(body)),))
+        leg = parse_response(self.leg, status, headers, b"" if self.outside or undecoded else body)
+        leg = without_secrets(leg, [*self.secrets, *seen.secrets])
+        answer = self._incoming(leg, seen, flags=("truncated",))
+        written, findings = await self._arrive([leg], [answer, self._failure(failure, status, seen.secrets)])
+        if self.card is not None and written:
+            self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
+        self.arrivals.enforce(findings)
+
+    def stream_opened(self, status: int, headers: Headers) -> None:
+        """Take note of an answer that is a stream: its head is recorded with what comes first of it."""
+        self.head = (status, headers)
+        self.secrets = (*self.secrets, *see(headers, b"").secrets)
 
     async def stream_events(self, events: Sequence[SseEvent], *, judge: bool = True) -> None:
         """Record events of a stream in one append, and judge them.
@@ -91,13 +139,19 @@ class Exchange:
         Raises:
             ContractDivergenceError: as `answered`.
         """
-        legs = [without_secrets(parse_stream_event(self.leg, event.data), self.secrets) for event in events]
+        legs: list[Leg] = []
         drafts: list[Draft] = []
-        for leg, event in zip(legs, events, strict=True):
+        for event in events:
+            (status, headers), self.head = self.head or (None, ()), None
+            leg = parse_stream_event(self.leg, b"" if self.outside else event.data)
+            legs.append(without_secrets(replace(leg, status=status), self.secrets))
             flags = () if event.complete else ("truncated",)
-            drafts.append(self._incoming(leg, see((), event.raw), sequence=self.events, flags=flags))
+            seen = as_said(see(headers, event.raw), self.leg, outside=self.outside)
+            drafts.append(self._incoming(legs[-1], seen, sequence=self.events, flags=flags))
             self.events += 1
-        await self._arrive(legs, drafts, judge=judge)
+        _, findings = await self._arrive(legs, drafts)
+        if judge:
+            self.arrivals.enforce(findings)
 
     async def stream_ended(self, status: int, how: str, text: str = "") -> None:
         """Record how a stream ended: complete, closed by the caller, or cut."""
@@ -110,23 +164,27 @@ class Exchange:
             how=how,
             text=text,
             status=status,
+            headers=self.head[1] if self.head else (),
             known=self.secrets,
             redactor=self.desk.redact,
         )
+        self.head = None
         await self._write([self._draft(event, blobs)])
 
     # ---- inside ---------------------------------------------------------------------------------------------------
 
-    async def _arrive(self, legs: Sequence[Leg], drafts: list[Draft], *, judge: bool) -> None:
+    async def _arrive(self, legs: Sequence[Leg], drafts: list[Draft]) -> tuple[list[Appended], list[Finding]]:
+        """Record what arrived, and return where it lies and what the rules say of it."""
+        written: list[Appended] = []
         with self.desk.failing_as_chosen():
             drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
         findings: list[Finding] = []
         with self.desk.failing_as_chosen():
-            findings = self.arrivals.judge(await self._write(drafts), self.stream)
+            written = await self._write(drafts)
+            findings = self.arrivals.judge(written, self.stream)
         if any(leg.state_read in PAST_SUBMITTED for leg in legs):
             self.desk.siblings.settle(self.stream)
-        if judge:
-            self.arrivals.enforce(findings)
+        return written, findings
 
     async def _write(self, drafts: list[Draft]) -> list[Appended]:
         return await asyncio.shield(asyncio.ensure_future(self.desk.write(drafts)))
@@ -141,6 +199,19 @@ class Exchange:
             known=self.secrets,
             sequence=sequence,
             flags=flags,
+            redactor=self.desk.redact,
+        )
+        return self._draft(event, blobs)
+
+    def _failure(self, failure: Failure, status: int | None, more: Sequence[Secret] = ()) -> Draft:
+        event, blobs = failure_event(
+            self.leg,
+            failure,
+            peer=self.peer,
+            at=self.desk.ledger,
+            answers=self.answers,
+            known=(*self.secrets, *more),
+            status=status,
             redactor=self.desk.redact,
         )
         return self._draft(event, blobs)
@@ -176,74 +247,103 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
     body: bytes,
     call: Call | None,
     behind: Callable[[Coroutine[object, object, None]], None],
+    card: CardAsk | None = None,
 ) -> Exchange:
     """Record a request before its bytes leave: decision, capture and request in one append.
+
+    Args:
+        desk: the guard's shared part.
+        arrivals: judges what comes of it.
+        request: as it is to be sent.
+        leg: the same, read.
+        body: its body.
+        call: the send that it is, decided.
+        behind: runs what nobody waits for.
+        card: the card that its answer is to be.
 
     Raises:
         LedgerError: it could not be recorded.
     """
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
     bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg)
+    peer = peer if card is None else card.peer
     known = desk.cards.schemes.of(peer)
     seen = see(headers, body, url=leg.url, schemes=bound.schemes if bound else known.table, places=known.places)
+    outside = call is None and is_outside(desk.ledger.store, leg, body)
+    seen = as_said(seen, leg, outside=outside, url=leg.url)
     leg = without_secrets(leg, seen.secrets)
-    exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets)
+    exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets, outside=outside, card=card)
     if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
         await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
-    exchange.stream, drafts = await _opening(desk, peer, leg, call)
+    exchange.stream, opening = await _opening(desk, peer, leg, call)
     event, blobs = message_event(leg, seen, peer=peer, at=desk.ledger, http_method=request.method, redactor=desk.redact)
-    if call is not None:
-        drafts += call.drafts
-        if call.captures:
-            schemes = sorted({mark["scheme"] for mark in event.credential or ()})
-            drafts.append(_capture(desk, call, bound, without_secrets(leg, seen.secrets, with_url=True), schemes))
-    drafts.append(desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs)))
-    writing = asyncio.ensure_future(desk.write(drafts))
+    if call is not None and call.captures:
+        schemes = sorted({mark["scheme"] for mark in event.credential or ()})
+        opening = _capture(desk, call, bound, without_secrets(leg, seen.secrets, with_url=True), schemes)
+    request_draft = desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs))
+    writing = asyncio.ensure_future(_record(desk, call.drafts if call else [], opening, request_draft))
     try:
         appended = await asyncio.shield(writing)
+        if appended:
+            exchange.answers = appended[-1].ref
+        if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
+            with desk.failing_as_chosen():
+                await asyncio.to_thread(desk.ledger.sign_checkpoint)
     except asyncio.CancelledError:
-        behind(_never_sent(exchange, writing))
+        behind(_never_sent(exchange, writing, "cancelled", "the caller gave up before the request was sent"))
         raise
-    if appended:
-        exchange.answers = appended[-1].ref
-    if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
-        await asyncio.to_thread(desk.ledger.sign_checkpoint)
+    except LedgerError as error:
+        if exchange.answers is not None:
+            await _never_sent(exchange, writing, "other", f"the request was stopped before it was sent: {error}")
+        raise
     return exchange
 
 
-async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]]) -> None:
-    """Record of a request that its caller gave up before a byte left: it was recorded, and never sent."""
-    appended = await writing
-    if appended:
-        exchange.answers = appended[-1].ref
-        await exchange.failed(Failure("cancelled", None, "the caller gave up before the request was sent"))
+async def _record(desk: Desk, decision: list[Draft], opening: Draft | None, request: Draft) -> list[Appended]:
+    """Append a request with what opens its task, unless another request opened that meanwhile.
+
+    What is opened is known from the log alone: a request that was decided and never recorded opened nothing.
+    """
+    if opening is None:
+        return await desk.write([*decision, request])
+    async with desk.claims.opening(("stream", opening.stream)):
+        is_open = task_state(desk.ledger.store, opening.stream) != "intended"
+        return await desk.write([*decision, request] if is_open else [*decision, opening, request])
 
 
-async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[str, list[Draft]]:
+async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]], kind: str, why: str) -> None:
+    """Record of a request that was stopped before a byte left: it was recorded, and never sent."""
+    try:
+        appended = await writing
+        if appended:
+            exchange.answers = appended[-1].ref
+            await exchange.failed(Failure(kind, None, why))
+    except LedgerError as error:
+        _log.error("a request that was never sent was not recorded as that: %s", error)
+
+
+async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[str, Draft | None]:
     """Return the stream of this exchange, and the event that opens an adopted task if it needs one."""
     if call is not None:
-        return f"task:{call.task}", []
+        return f"task:{call.task}", None
     url = desk.views.of(peer).url
     found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=task_of_context(desk.ledger.store, peer))
     if found.task is not None:
-        return f"task:{found.task}", []
+        return f"task:{found.task}", None
     if found.opens != "adopted" or leg.task_id is None:
-        return f"peer:{peer}", []
+        return f"peer:{peer}", None
     return await _adopted(desk, peer, url, leg, leg.task_id)
 
 
-async def _adopted(desk: Desk, peer: str, url: str, leg: Leg, task_id: str) -> tuple[str, list[Draft]]:
-    """Return the stream of a task that is first seen past its submission, opened once."""
+async def _adopted(desk: Desk, peer: str, url: str, leg: Leg, task_id: str) -> tuple[str, Draft]:
+    """Return the stream of a task that is first seen past its submission, and the event that opens it."""
     key = ("adopted", peer, task_id)
     async with desk.claims.opening(key):
-        held = desk.claims.task(key)
-        if held is not None:
-            return f"task:{held}", []
-        task = await desk.new_task()
+        task = desk.claims.task(key) or await desk.new_task()
         desk.claims.hold(key, task)
     stream = f"task:{task}"
     event = TaskAdopted(peer=peer, peer_url=url, task_id=task_id, context_id=leg.context_id)
-    return stream, [desk.ledger.draft(event, stream=stream)]
+    return stream, desk.ledger.draft(event, stream=stream)
 
 
 def _capture(desk: Desk, call: Call, bound: BoundCard | None, leg: Leg, schemes: Sequence[str]) -> Draft:

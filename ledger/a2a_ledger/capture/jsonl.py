@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from a2a_ledger.capture.import_report import ImportReport, LineFault
 from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, lines_of, start_of
+from a2a_ledger.capture.jsonl_card import LineCards
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, read_line
+from a2a_ledger.capture.known_schemes import KnownSchemes
+from a2a_ledger.capture.method_card import answers_with_card
+from a2a_ledger.capture.outside import as_said, is_outside
 from a2a_ledger.capture.peerview import PeerViews
 from a2a_ledger.capture.reconstruct import CardInForce, card_in_force, reconstructed
 from a2a_ledger.capture.recorder import (
@@ -23,19 +26,20 @@ from a2a_ledger.capture.recorder import (
     Peer,
     attribute,
     card_ask_of,
-    card_event,
-    card_failure_event,
     card_source,
     failure_event,
+    is_stream,
     message_event,
+    peer_of,
     see,
     stream_end_event,
 )
-from a2a_ledger.capture.redact import Secret
-from a2a_ledger.codec import Content, Withheld
+from a2a_ledger.capture.redact import withhold
+from a2a_ledger.capture.redacted import without_secrets
+from a2a_ledger.codec import Content
 from a2a_ledger.errors import FormatError
 from a2a_ledger.events import MessageRecorded, TaskAdopted, TaskBound
-from a2a_ledger.wire import Leg, header, parse_push, parse_request, parse_response, parse_stream_event, split_stream
+from a2a_ledger.wire import Leg, parse_push, parse_request, parse_response, parse_stream_event, split_stream
 
 if TYPE_CHECKING:
     import os
@@ -44,8 +48,9 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.recorder import Seen
     from a2a_ledger.codec import Draft, Record
-    from a2a_ledger.events import Event, Ref
+    from a2a_ledger.events import CardFetched, CardFetchFailed, Event, Ref
     from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.wire import Headers
 
     Blobs = Mapping[str, "Content | bytes"]
 
@@ -82,7 +87,7 @@ def import_jsonl(
         done += len(raw)
         line = raw.strip(b" \t\r\n")
         if line and number >= start.line:
-            job.take(number, line, start.request if number == start.line else None)
+            job.take(number, line, start.recorded if number == start.line else None)
         if progress is not None:
             progress(done, source.octets)
     job.flush()
@@ -98,8 +103,8 @@ class _Exchange:
     seen: Seen
     peer: Peer
     stream: str
-    private: bool
-    """No A2A call and not to an agent's url: its bodies may be anything, such as a token request."""
+    outside: bool
+    """No A2A call: its bodies are withheld."""
     answers: Ref | None = None
 
 
@@ -111,6 +116,8 @@ class _Import:
         self._ledger = ledger
         self._reader = reader
         self._views = PeerViews(ledger.store)
+        self._schemes = KnownSchemes(ledger.store, self._views)
+        self._line_cards = LineCards(ledger, reader, self._views)
         self._pending: list[Draft] = []
         self._binds = False  # what is pending ties ids to a task, which the next line must find
         self._peers: dict[str, Peer] = {}  # of the tasks met in this run, by the peer's id of them: for pushes
@@ -118,15 +125,15 @@ class _Import:
         self._number = 0
         self._claimed: str | None = None
 
-    def take(self, number: int, raw: bytes, request: Record | None) -> None:
-        """Record one line; `request`: its first half is in the log already."""
+    def take(self, number: int, raw: bytes, recorded: Record | None) -> None:
+        """Record one line; `recorded`: how far it is in the log already."""
         self._number, self._claimed = number, None
         self.report.lines += 1
         kept = len(self._pending)
         try:
             line = read_line(raw)
             self._claimed = line.at
-            self._line(line, request)
+            self._line(line, recorded)
         except FormatError as error:
             del self._pending[kept:]
             self._unreadable(raw, str(error))
@@ -141,10 +148,10 @@ class _Import:
         self._pending, self._binds = [], False
         return appended[-1].ref
 
-    def _line(self, line: ExchangeLine, request: Record | None) -> None:
+    def _line(self, line: ExchangeLine, recorded: Record | None) -> None:
         asked = line.request
-        if request is not None:
-            self._resume(line, request)
+        if recorded is not None:
+            self._resume(line, recorded)
         elif line.kind == "push":
             self._push(line)
         elif line.kind == "card" or (not line.kind and card_source(asked.method, asked.url)):
@@ -157,34 +164,37 @@ class _Import:
 
     def _request(self, line: ExchangeLine) -> _Exchange:
         asked = line.request
-        leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
-        found = attribute(self._reader, leg)
-        card = self._in_force(found.peer, asked)
-        exchange = self._exchange(line, leg, found.peer, f"peer:{found.peer.id}", card)
-        drafts = self._opening(exchange, found, card)
-        event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method)
+        exchange = self._exchange(line)
+        found = attribute(self._reader, exchange.leg, peer=exchange.peer)
+        drafts = self._opening(exchange, found, self._in_force(exchange.peer, asked))
+        event, blobs = self._message(exchange, exchange.leg, exchange.seen, http_method=asked.method)
         self._pending += [*drafts, self._draft(event, exchange.stream, blobs)]
         exchange.answers = self.flush()
         self.report.exchanges += 1
         return exchange
 
-    def _resume(self, line: ExchangeLine, request: Record) -> None:
-        """Go on with an exchange whose request is recorded."""
-        asked = line.request
-        leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
-        peer = attribute(self._reader, leg).peer
-        exchange = self._exchange(line, leg, peer, request.stream, self._in_force(peer, asked))
-        exchange.answers = request.ref
+    def _resume(self, line: ExchangeLine, recorded: Record) -> None:
+        """Go on with an exchange whose request is recorded, or all of it but the card in its answer."""
+        exchange = self._exchange(line)
+        exchange.stream = recorded.stream
         self.report.exchanges += 1
+        if recorded.data.get("leg") != "request":
+            self._card_seen(*self._line_cards.within(line, exchange.leg, exchange.peer, recorded.ref))
+            return
+        exchange.answers = recorded.ref
         self._answer(exchange)
 
-    def _exchange(self, line: ExchangeLine, leg: Leg, peer: Peer, stream: str, card: CardInForce | None) -> _Exchange:
+    def _exchange(self, line: ExchangeLine) -> _Exchange:
+        """Read a line's request; what of it goes into records has no secret in it any more."""
         asked = line.request
-        seen = see(asked.headers, asked.body, url=asked.url, schemes=card.schemes if card else None)
-        private = leg.binding == "unknown" and card is None
-        if private:
-            seen = seen._replace(secrets=(*seen.secrets, *_query_values(asked.url)))
-        return _Exchange(line, leg, seen, peer, stream, private)
+        leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
+        peer = peer_of(self._reader, asked.url, leg.task_id)
+        card = self._in_force(peer, asked)
+        schemes = card.schemes if card else None
+        seen = see(asked.headers, asked.body, url=asked.url, schemes=schemes, places=self._schemes.of(peer.id).places)
+        outside = is_outside(self._reader, leg, asked.body)
+        seen = as_said(seen, leg, outside=outside, url=asked.url)
+        return _Exchange(line, without_secrets(leg, seen.secrets), seen, peer, f"peer:{peer.id}", outside)
 
     def _opening(self, exchange: _Exchange, found: Attribution, card: CardInForce | None) -> list[Draft]:
         """Set the exchange's stream, and return what opens its task if it opens one."""
@@ -208,11 +218,16 @@ class _Import:
     def _answer(self, exchange: _Exchange) -> None:
         answer, failure = exchange.line.response, exchange.line.failure
         known = exchange.seen.secrets
-        if answer is not None and "text/event-stream" in (header(answer.headers, "content-type") or ""):
+        if answer is not None and is_stream(answer.status, answer.headers):
             self._stream(exchange)
         elif answer is not None:
-            leg = parse_response(exchange.leg, answer.status, answer.headers, answer.body)
-            event, blobs = self._message(exchange, leg, see(answer.headers, answer.body))
+            looked_through = b"" if answers_with_card(exchange.leg) else answer.body  # a card is not
+            seen = see(answer.headers, looked_through)._replace(body=answer.body)
+            seen = as_said(seen, exchange.leg, outside=exchange.outside)
+            body = b"" if exchange.outside else answer.body
+            known = (*known, *seen.secrets)
+            leg = without_secrets(parse_response(exchange.leg, answer.status, answer.headers, body), known)
+            event, blobs = self._message(exchange, leg, seen, flags=("truncated",) if failure else ())
             self._pending.append(self._draft(event, exchange.stream, blobs))
             self._bind(exchange, [leg])
         if failure is not None:
@@ -226,6 +241,8 @@ class _Import:
                 status=answer.status if answer else None,
             )
             self._pending.append(self._draft(event, exchange.stream, blobs))
+        if answers_with_card(exchange.leg) and (written := self.flush()) is not None:
+            self._card_seen(*self._line_cards.within(exchange.line, exchange.leg, exchange.peer, written))
 
     def _stream(self, exchange: _Exchange) -> None:
         answer, failure = exchange.line.response, exchange.line.failure
@@ -233,11 +250,17 @@ class _Import:
             return
         events = split_stream(answer.body)
         legs: list[Leg] = []
+        of_answer = see(answer.headers, b"").secrets
+        exchange.seen = exchange.seen._replace(secrets=(*exchange.seen.secrets, *of_answer))
         for sequence, one in enumerate(events):
-            leg = replace(parse_stream_event(exchange.leg, one.data), status=answer.status)
-            headers = answer.headers if sequence == 0 else ()
+            leg = parse_stream_event(exchange.leg, b"" if exchange.outside else one.data)
+            leg = without_secrets(leg, exchange.seen.secrets)
+            headers: Headers = ()
+            if sequence == 0:  # the head of the answer stands with what comes first of it
+                leg, headers = replace(leg, status=answer.status), answer.headers
             flags = () if one.complete else ("truncated",)
-            event, blobs = self._message(exchange, leg, see(headers, one.raw), sequence=sequence, flags=flags)
+            seen = as_said(see(headers, one.raw), exchange.leg, outside=exchange.outside)
+            event, blobs = self._message(exchange, leg, seen, sequence=sequence, flags=flags)
             self._pending.append(self._draft(event, exchange.stream, blobs))
             legs.append(leg)
         cut_short = failure.kind if failure else "closed"
@@ -250,6 +273,7 @@ class _Import:
             sequence=len(events),
             how="complete" if whole else cut_short,
             status=answer.status,
+            headers=() if events else answer.headers,
             known=exchange.seen.secrets,
         )
         self._pending.append(self._draft(event, exchange.stream, blobs))
@@ -291,7 +315,6 @@ class _Import:
             known=exchange.seen.secrets if seen is not exchange.seen else (),
             sequence=sequence,
             flags=flags,
-            redactor=_withhold_all if exchange.private else None,
         )
 
     def _in_force(self, peer: Peer, asked: Asked) -> CardInForce | None:
@@ -304,20 +327,10 @@ class _Import:
 
     def _card(self, line: ExchangeLine) -> None:
         self.flush()
-        asked, answer = line.request, line.response
-        source = card_source(asked.method, asked.url) or "registry"
-        ask = card_ask_of(asked.url, asked.headers, source=source)
-        kept = self._views.of(ask.peer).newest(ask.key(self._ledger))
-        ask = replace(ask, purpose="application" if kept else "discovery")
-        if answer is not None:
-            event, blobs = card_event(
-                ask, status=answer.status, headers=answer.headers, body=answer.body, at=self._ledger, kept=kept
-            )
-        elif line.failure is not None:
-            event, blobs = card_failure_event(ask, failure=line.failure, at=self._ledger)
-        else:
-            raise FormatError("a card fetch has neither a response nor an error")
-        self._pending.append(self._draft(event, f"peer:{ask.peer}", blobs))
+        self._card_seen(*self._line_cards.fetched(line))
+
+    def _card_seen(self, event: CardFetched | CardFetchFailed, blobs: Blobs) -> None:
+        self._pending.append(self._draft(event, f"peer:{event.peer}", blobs))
         self.flush()
         self._cards.clear()
         self.report.cards += 1
@@ -331,7 +344,7 @@ class _Import:
             found = attribute(self._reader, leg, peer=peer)
             stream = f"task:{found.task}" if found.task else f"peer:{peer.id}"
         exchange = _Exchange(
-            line, leg, see(asked.headers, asked.body), peer or Peer(self._nobody(), ""), stream, private=False
+            line, leg, see(asked.headers, asked.body), peer or Peer(self._nobody(), ""), stream, outside=False
         )
         event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method)
         self._pending.append(self._draft(event, stream, blobs))
@@ -366,23 +379,10 @@ class _Import:
             error_kind="other",
             flags=["unreadable-line"],
         )
-        blobs = {"body": Content((Withheld(raw),)), "error": Content.of(reason.encode("utf-8", "replace"))}
+        blobs = {"body": Content(tuple(withhold(raw))), "error": Content.of(reason.encode("utf-8", "replace"))}
         self._pending.append(self._draft(event, f"peer:{self._nobody()}", blobs))
 
     def _draft(self, event: Event, stream: str, blobs: Blobs | None = None) -> Draft:
         self.report.events += 1
         imported = replace(event, claimed_at=self._claimed, source_file=self.report.source, line=self._number)
         return self._ledger.draft(imported, stream=stream, blobs=blobs, how="import")
-
-
-def _withhold_all(role: str, octets: bytes) -> list[tuple[int, int]]:
-    return [(0, len(octets))] if role == "body" else []
-
-
-def _query_values(url: str) -> list[Secret]:
-    try:
-        query = urlsplit(url).query
-    except ValueError:
-        return []
-    values = (pair.partition("=")[2] for pair in query.split("&"))
-    return [Secret("query", value.encode("utf-8", "replace")) for value in values if value]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from a2a_ledger.errors import FormatError
-from a2a_ledger.wire.jsontext import lift, read_json
+from a2a_ledger.wire.jsontext import is_scalar_text, lift, read_json
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
@@ -113,8 +113,8 @@ def read_line(raw: bytes) -> ExchangeLine:
         at=lift(line.get("at"), set()),
         kind=str(kind),
         request=Asked(
-            method=_text("request.method", request.get("method")),
-            url=_text("request.url", request.get("url")),
+            method=_scalars("request.method", request.get("method")),
+            url=_scalars("request.url", request.get("url")),
             headers=_headers("request", request),
             body=_body("request", request),
         ),
@@ -138,7 +138,8 @@ def _headers(where: str, holder: JsonObject) -> Headers:
     for item in listed:
         match item:
             case [str(name), str(value)]:
-                pairs.append((name, value))
+                place = f"{where}.headers[{len(pairs)}]"
+                pairs.append((_scalars(place, name), _scalars(place, value)))
             case _:
                 _wrong(f"{where}.headers[{len(pairs)}]", "[name, value]", item)
     return pairs
@@ -166,6 +167,14 @@ def _text(where: str, value: Json) -> str:
     if not isinstance(value, str):
         _wrong(where, "a text", value)
     return value
+
+
+def _scalars(where: str, value: Json) -> str:
+    """Return a text that can have been on the wire: half a surrogate pair, which JSON can spell, cannot."""
+    text = _text(where, value)
+    if not is_scalar_text(text):
+        raise FormatError(f"{where}: expected a text of Unicode characters, found half a surrogate pair in it")
+    return text
 
 
 def _wrong(where: str, expected: str, found: Json) -> NoReturn:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.capture.credentials import ApiKeyPlace, api_key_places
+from a2a_ledger.capture.credentials import ANYWHERE, ApiKeyPlace, api_key_places, read_place
 from a2a_ledger.card import read_card
 from a2a_ledger.contract.card_json import UnrepresentableError
 from a2a_ledger.contract.dialect import member
@@ -18,44 +18,45 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_ledger.capture.peerview import PeerViews
-    from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.card import Card
     from a2a_ledger.events import Ref
+    from a2a_ledger.store import Store
 
-_CARDS = 8
-"""Cards of one peer that are looked at, the newest first."""
+_PLACES = 256
+"""Places of one peer's API keys that are told apart; who names more may have a key in any query value."""
 
 _REMEMBERED = 256
+"""Peers whose places are kept in memory, and cards whose tables are."""
 
 
 class PeerSchemes(NamedTuple):
-    """The scheme table of a peer's newest contract, and the places of all API keys that its cards name."""
+    """The scheme table of a peer's newest contract, and the places of all API keys that its cards ever named."""
 
     table: Mapping[str, object]
     places: tuple[ApiKeyPlace, ...]
 
 
-_NOTHING = PeerSchemes({}, ())
-
-
 class KnownSchemes:
-    """The schemes of the peers of one ledger, read again only when a peer's cards change."""
+    """The schemes of the peers of one ledger, read again only when something new is said of a peer."""
 
-    def __init__(self, reader: LogReader, views: PeerViews) -> None:
-        self._reader = reader
+    def __init__(self, store: Store, views: PeerViews) -> None:
+        self._store = store
         self._views = views
-        self._cards: dict[str, PeerSchemes] = {}  # by the commitment of the fetch that brought the bytes
+        self._known: dict[str, tuple[int, PeerSchemes]] = {}  # by peer, with the version that its stream had then
+        self._tables: dict[str, Mapping[str, object]] = {}  # by the commitment of the fetch that brought the bytes
 
     def of(self, peer: str) -> PeerSchemes:
-        """Return what the kept cards of one peer say; nothing for a peer without one."""
-        kept = [card for card in self._views.of(peer).cards.values() if card.usable]
-        if not kept:
-            return _NOTHING
-        kept.sort(key=lambda card: card.n, reverse=True)
-        read = [self._read(card.bytes_of) for card in kept[:_CARDS]]
-        if len(read) == 1:
-            return read[0]
-        return PeerSchemes(read[0].table, tuple(dict.fromkeys(place for one in read for place in one.places)))
+        """Return what the cards of one peer say; nothing for a peer without one."""
+        view = self._views.of(peer)
+        version, known = self._known.get(peer, (-1, None))
+        if known is None or version != view.ver:
+            usable = (card for card in view.cards.values() if card.usable)
+            newest = max(usable, key=lambda card: card.n, default=None)
+            known = PeerSchemes(self._table(newest.bytes_of) if newest else {}, self._places(peer))
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[peer] = view.ver, known
+        return known
 
     def places_of(self, peer: str) -> list[ApiKeyPlace]:
         """Return where the cards of a peer put API keys, without naming them.
@@ -65,14 +66,21 @@ class KnownSchemes:
         """
         return [place._replace(scheme="") for place in self.of(peer).places]
 
-    def _read(self, ref: Ref) -> PeerSchemes:
-        known = self._cards.get(ref["c"])
+    def _places(self, peer: str) -> tuple[ApiKeyPlace, ...]:
+        """Return the places that the log's cards name, of all times: a key of a card that was replaced is one too."""
+        prefix = f"apikey:{peer}:"
+        tags = self._store.tags_under(prefix, _PLACES + 1)
+        places = [read_place(tag.removeprefix(prefix)) for tag in tags]
+        return tuple(places if len(places) <= _PLACES else [*places, ANYWHERE])
+
+    def _table(self, ref: Ref) -> Mapping[str, object]:
+        known = self._tables.get(ref["c"])
         if known is None:
-            found = self._reader.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
-            known = schemes_in(read_card((found[0].content("body") or b"") if found else b""))
-            if len(self._cards) >= _REMEMBERED:
-                self._cards.clear()
-            self._cards[ref["c"]] = known
+            found = self._store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
+            known = schemes_in(read_card((found[0].content("body") or b"") if found else b"")).table
+            if len(self._tables) >= _REMEMBERED:
+                self._tables.clear()
+            self._tables[ref["c"]] = known
         return known
 
 

@@ -32,6 +32,7 @@ from a2a_ledger.capture.redacted import (
     Seen,
     blobs_of,
     credentials_of,
+    header_blobs,
     recorded_url,
     see,
     seen_as,
@@ -64,6 +65,7 @@ __all__ = [
     "configured_card_event",
     "failure_event",
     "interface_used",
+    "is_stream",
     "message_event",
     "peer_at",
     "peer_of",
@@ -75,6 +77,7 @@ __all__ = [
 _MAX_EXTENSIONS = 8
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _ENDS_WELL = "complete"
+_HTTP_ERROR = 400
 
 
 class FailureLike(Protocol):
@@ -204,6 +207,7 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
     how: str = _ENDS_WELL,
     text: str = "",
     status: int | None = None,
+    headers: Headers = (),
     known: Sequence[Secret] = (),
     redactor: Redactor | None = None,
 ) -> tuple[MessageRecorded, dict[str, Content]]:
@@ -218,13 +222,20 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
         how: complete, or what cut it short: a failure's kind, `closed-by-caller`.
         text: what the failure said.
         status: HTTP status of the stream.
+        headers: of a stream without any event, which else has them.
         known: credentials of the exchange.
         redactor: the user's own redaction.
     """
     event = _without_content(request, "stream-end", peer, answers, known, redactor)
     kind = None if how == _ENDS_WELL else how
     event = replace(event, status=status, sequence=sequence, error_kind=kind)
-    return event, {"error": text_blob(text, known, at, redactor)} if text else {}
+    blobs = header_blobs(headers, known, redactor)
+    return event, {**blobs, "error": text_blob(text, known, at, redactor)} if text else blobs
+
+
+def is_stream(status: int, headers: Headers) -> bool:
+    """Say whether an answer is an event stream; an error status makes it an answer like any other, read whole."""
+    return status < _HTTP_ERROR and (header(headers, "content-type") or "").lower().startswith("text/event-stream")
 
 
 def _without_content(  # noqa: PLR0913, PLR0917 - what the two events without a body have in common

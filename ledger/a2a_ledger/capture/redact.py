@@ -61,6 +61,7 @@ CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "set-coo
 
 _SCHEME_THEN_SECRET = ("authorization", "proxy-authorization")
 _SHORTEST_CUT = 6
+_LONGEST_HOLE = 1024 * 1024
 _MAX_HEADERS = 16
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -189,7 +190,8 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
         redactor: the user's own redaction.
         keep: how many bytes of it are kept.
     """
-    spans = [*find_spelled(body, wanted_of(secrets)), *places] if secrets or places else []
+    wanted = wanted_of(secrets)
+    spans = [*find_spelled(body, wanted), *_begun(body, wanted), *places] if secrets or places else []
     if role == "error":
         spans += user_infos(body)
     if redactor is not None:
@@ -199,6 +201,14 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
         return _cut_spans(body, spans)
     head = _cut_spans(body[:keep], [(a, min(b, keep)) for a, b in spans if a < keep])
     return Content(parts=(*head.parts, Withheld(body[keep:])), kept="head")
+
+
+def _begun(body: bytes, wanted: Sequence[bytes]) -> Iterable[Span]:
+    """Yield the end of a body that breaks off in the middle of a secret."""
+    for value in wanted:
+        at = body.rfind(value[:_SHORTEST_CUT], max(0, len(body) - len(value)))
+        if at >= 0 and value.startswith(body[at:]):
+            yield at, len(body)
 
 
 def cut_url(url: str, secrets: Sequence[Secret], *, redactor: Redactor | None = None) -> Content:
@@ -227,13 +237,18 @@ def filled(content: Content) -> str:
     return b"".join(parts).decode("utf-8", "surrogatepass")
 
 
+def withhold(octets: bytes) -> list[Withheld]:
+    """Return octets as holes that a reader fills again: each of 1 MiB at most."""
+    return [Withheld(octets[at : at + _LONGEST_HOLE]) for at in range(0, len(octets), _LONGEST_HOLE)]
+
+
 def _cut_spans(text: bytes, spans: Sequence[Span]) -> Content:
     parts: list[bytes | Withheld] = []
     at = 0
     for start, end in spans:
         if start > at:
             parts.append(text[at:start])
-        parts.append(Withheld(text[start:end]))
+        parts += withhold(text[start:end])
         at = end
     if at < len(text) or not parts:
         parts.append(text[at:])

@@ -115,13 +115,18 @@ def blobs_of(
     url: str, seen: Seen, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None
 ) -> dict[str, Content]:
     """Return the blobs of one leg: kept headers, body, and the url if a record cannot hold all of it."""
-    blobs = {f"header.{i:02}": content for i, content in enumerate(kept_headers(seen.headers, secrets, redactor))}
+    blobs = header_blobs(seen.headers, secrets, redactor)
     if seen.body:
         keep = at.settings.keep_body
         blobs["body"] = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep)
     if recorded_url(url, secrets, redactor) != url:
         blobs["url"] = cut_url(url, secrets, redactor=redactor)
     return blobs
+
+
+def header_blobs(headers: Headers, secrets: Sequence[Secret], redactor: Redactor | None = None) -> dict[str, Content]:
+    """Return the headers that are kept, each as a blob of its own."""
+    return {f"header.{i:02}": content for i, content in enumerate(kept_headers(headers, secrets, redactor))}
 
 
 def text_blob(text: str, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None) -> Content:
@@ -141,7 +146,7 @@ def credentials_of(secrets: Sequence[Secret], peer: str, at: ContractLedger) -> 
 
 def recorded_url(url: str, secrets: Sequence[Secret] = (), redactor: Redactor | None = None) -> str:
     """Return a url as a record holds it: bare, and with `*` for what its blob has holes for."""
-    if redactor is not None:
+    if redactor is not None or ";" in url:
         return bare_url(filled(cut_url(url, secrets, redactor=redactor)))
     wanted = wanted_of(secrets)
     return bare_url(starred(url, wanted) if wanted else url)

@@ -17,6 +17,7 @@ from a2a_ledger.capture.refusal import CHANGED
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.codec import timestamp
 from a2a_ledger.errors import SpentClientError
+from a2a_ledger.wire.jsontext import lift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,12 +100,13 @@ class Sends:
         *,
         may_pin: bool,
     ) -> JsonObject | None:
-        state = self._state_of(existing, key)
+        state = task_state(self._desk.ledger.store, f"task:{existing}") if existing is not None else "intended"
         asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
         task = existing or await self._desk.new_task()
         at = self._desk.ledger.clock()
         if asked.decided.stops and self._desk.enforces:
             error = await self._asking.abort(asked, task, at)
+            self._desk.claims.release(key)
             forget_sent(peer)  # what is built next is for a task that does not exist yet
             if bound is not None and asked.decided.decision.reason in CHANGED:
                 bound.spent = str(error)
@@ -117,7 +119,7 @@ class Sends:
                 task=task,
                 peer=peer,
                 bound=bound,
-                message_id=message_id,
+                message_id=lift(message_id, set()) or "",  # as the transport will read it
                 drafts=[self._asking.decision(asked, f"task:{task}", at)],
                 at=at,
                 captures=first,
@@ -148,13 +150,6 @@ class Sends:
         if sent_before and sent_before[0].stream.startswith("task:"):
             return sent_before[0].stream.removeprefix("task:")
         return self._desk.claims.task(key)
-
-    def _state_of(self, existing: str | None, key: Key) -> str:
-        """Return the state of the task that a send goes on with; one that is being opened counts as sent."""
-        if existing is None:
-            return "intended"
-        state = task_state(self._desk.ledger.store, f"task:{existing}")
-        return "sent" if state == "intended" and self._desk.claims.task(key) == existing else state
 
     # ---- the pin ---
 

@@ -17,7 +17,7 @@ from html.entities import html5
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Span = tuple[int, int]
 """Start and end of some octets, as in a slice."""
@@ -108,6 +108,19 @@ def find_spelled(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
         return []  # nearly always
     found = [reading.source(span) for reading in _readings(text, wanted) for span in _occurrences(reading.text, wanted)]
     return _whole(text, merge(found, len(text))) if found else []
+
+
+def find_read(text: bytes, find: Callable[[bytes], Iterable[Span]]) -> list[Span]:
+    """Return where something stands in the octets of a JSON string that is found in what they mean.
+
+    Args:
+        text: what stands between the quotes.
+        find: finds it in the string's value.
+    """
+    if b"\\" not in text:
+        return list(find(text))
+    reading = _Reading(text).read(_JSON)
+    return _whole(text, merge((reading.source(span) for span in find(reading.text)), len(text)))
 
 
 def merge(spans: Iterable[Span], length: int) -> list[Span]:

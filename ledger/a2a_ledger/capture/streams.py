@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import httpx
 
 from a2a_ledger.capture.failures import describe_failure
-from a2a_ledger.errors import ContractDivergenceError
+from a2a_ledger.capture.route import pairs
+from a2a_ledger.errors import ContractDivergenceError, LedgerError
 from a2a_ledger.wire import SseParser
 
 if TYPE_CHECKING:
@@ -44,13 +45,16 @@ class RecordedStream(httpx.AsyncByteStream):
         self._parser = SseParser()
         self._ended = False
         self._draining = False
+        exchange.stream_opened(response.status_code, pairs(response.headers))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._source:
                 await self._take(chunk)
                 yield chunk
-        except (httpx.HTTPError, OSError) as error:
+        except LedgerError:  # ours; the stream itself goes on
+            raise
+        except Exception as error:
             failure = describe_failure(error)
             await self._end(failure.kind, failure.text)
             raise

@@ -11,19 +11,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx
 
+from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.arrival import Arrivals
+from a2a_ledger.capture.attribution import Peer
 from a2a_ledger.capture.bound import forget_sent, last_sent, take_call
 from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.exchange import Exchange, open_exchange
 from a2a_ledger.capture.failures import describe_failure
-from a2a_ledger.capture.route import OURS, Route
+from a2a_ledger.capture.found_cards import JsonAnswer
+from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
+from a2a_ledger.capture.received import ReceivedBody
+from a2a_ledger.capture.recorder import is_stream
+from a2a_ledger.capture.route import OURS, Route, pairs
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
-from a2a_ledger.errors import LedgerError
+from a2a_ledger.errors import ContractDivergenceError, LedgerError
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 from a2a_ledger.wire.spellings import METHODS
 
@@ -32,12 +38,16 @@ if TYPE_CHECKING:
     from weakref import ref
 
     from a2a_ledger.capture.builds import Builds
+    from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.method_card import Again
     from a2a_ledger.capture.sends import Sends
-    from a2a_ledger.wire import Leg
+    from a2a_ledger.wire import Headers, Leg
 
 _log = logging.getLogger(__name__)
 
+_OK = 200
+_JSON = {"content-type": "application/json"}
 _FRESH = ("no-cache", "no-store", "max-age=0")
 _DRAIN_SECONDS = 2.0
 """How long closing waits for streams whose caller was given an error."""
@@ -72,9 +82,12 @@ class GuardTransport(httpx.AsyncBaseTransport):
                 response = await self._card(request)
             return response or await self._inner.handle_async_request(request)
         body = await request.aread()
+        leg = parse_request(request.method, str(request.url), pairs(request.headers), body)
         exchange = None
+        if answers_with_card(leg):
+            return await self._call_for_card(request, leg, body)
         with self._desk.failing_as_chosen():
-            exchange = await self._open(request, body)
+            exchange = await self._open(request, leg, body)
         if exchange is None:
             return await self._inner.handle_async_request(request)
         return await self._send(request, exchange)
@@ -98,16 +111,65 @@ class GuardTransport(httpx.AsyncBaseTransport):
     # ---- card fetches -------------------------------------------------------------------------------------------
 
     async def _card(self, request: httpx.Request) -> httpx.Response:
-        headers = _pairs(request.headers)
+        headers = pairs(request.headers)
         ask, led_to = self._desk.cards.ask_of(self, str(request.url), headers)
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(self._desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
         route = Route(ask, self._inner.handle_async_request, headers, extensions, self, self.client, led_to)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
-        task = task_of_context(self._desk.ledger.store, ask.peer) or self._running_task(ask.peer)
-        answer = await self._builds.card(route, task=task, forced=asked_fresh or ask.conditional)
+        answer = await self._builds.card(route, task=self._task_of(ask.peer), forced=asked_fresh or ask.conditional)
         return httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)
+
+    async def _call_for_card(self, request: httpx.Request, leg: Leg, body: bytes) -> httpx.Response:
+        """Call a method whose answer is a card, recorded and decided as a card GET is.
+
+        Raises:
+            CaptureError: the answer is not one that the application may act on.
+            CardError: no contract can be frozen from it.
+        """
+        desk, again = self._desk, cast("Again | None", request.extensions.get(AGAIN))
+        call, exchange = None, None
+        with desk.failing_as_chosen():
+            ask = await self._asked(request, leg)
+            if again is not None:  # of the guard's own: the question was put before
+                ask = ask.for_purpose(again.ask.purpose, validate=None, task=again.ask.task)
+            else:
+                route = MethodRoute(
+                    ask, self._inner.handle_async_request, pairs(request.headers), transport=self, client=self.client
+                )
+                route.body = body
+                call = await self._builds.before_call(route, task=self._task_of(ask.peer))
+                ask = call.ask
+            if call is not None and call.answer is not None:
+                return httpx.Response(200, headers=_JSON, content=answer_with(call.answer, body), request=request)
+            exchange = await self._open(request, leg, body, ask)
+        if exchange is None:
+            return await self._inner.handle_async_request(request)
+        try:
+            response = await self._send(request, exchange)
+        finally:
+            if again is not None:
+                again.fetched = exchange.fetched
+        if call is not None:
+            with desk.failing_as_chosen():
+                await self._builds.after_call(call, exchange.fetched)
+        return response
+
+    async def _asked(self, request: httpx.Request, leg: Leg) -> CardAsk:
+        """Read a call for a card as it is asked now, for the peer whose card lists the url that is called."""
+        desk = self._desk
+        peer = self._arrivals.card_for(leg)[1]
+        url = desk.views.of(peer).url or agent_card_url(leg.url)
+        places = desk.cards.schemes.places_of(peer)
+        ask = method_ask(leg, pairs(request.headers), peer=Peer(peer, url), places=places)
+        if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
+            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
+        return ask
+
+    def _task_of(self, peer: str) -> str | None:
+        """Return the task of this peer in whose context a card is asked for."""
+        return task_of_context(self._desk.ledger.store, peer) or self._running_task(peer)
 
     def _running_task(self, peer: str) -> str | None:
         """Return the peer's task that this context sent and that has not ended: a card asked for now is about it."""
@@ -123,20 +185,19 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     # ---- exchanges ----------------------------------------------------------------------------------------------
 
-    async def _open(self, request: httpx.Request, body: bytes) -> Exchange:
+    async def _open(self, request: httpx.Request, leg: Leg, body: bytes, card: CardAsk | None = None) -> Exchange:
         """Decide what is a send and record the request, before any byte of it leaves."""
-        headers = _pairs(request.headers)
-        leg = parse_request(request.method, str(request.url), headers, body)
-        self._desk.cards.refresh(self, str(request.url), headers)
-        call = take_call(leg.message_id)
-        if call is None and (leg.method in SENDS or _is_batch_with_send(leg, body)):
+        self._desk.cards.refresh(self, str(request.url), pairs(request.headers))
+        is_send = leg.method in SENDS or _is_batch_with_send(leg, body)
+        call = take_call(leg.message_id) if is_send or leg.message_id else None
+        if call is None and is_send:
             await self._begin_unpinned(leg)
             call = take_call(leg.message_id)
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:
             request.headers["accept-encoding"] = "identity"  # what is recorded is what is read
-        return await open_exchange(self._desk, self._arrivals, request, leg, body, call, self.run_behind)
+        return await open_exchange(self._desk, self._arrivals, request, leg, body, call, self.run_behind, card)
 
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
         try:
@@ -144,23 +205,28 @@ class GuardTransport(httpx.AsyncBaseTransport):
         except BaseException as error:
             await self._failed(exchange, error)
             raise
-        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        headers = pairs(response.headers)
+        if is_stream(response.status_code, headers):
             return httpx.Response(
                 response.status_code,
                 headers=_decoded(response.headers),
                 stream=RecordedStream(response, exchange, self.run_behind),
                 extensions=response.extensions,
             )
+        body = ReceivedBody(response)
         try:
-            content = await response.aread()
+            content = await body.read()
         except BaseException as error:
-            await self._failed(exchange, error, status=response.status_code)
+            await self._cut_short(exchange, response.status_code, headers, body, error)
             raise
         finally:
             await response.aclose()
         if response.status_code >= httpx.codes.BAD_REQUEST:
             forget_sent(exchange.peer)
-        await exchange.answered(response.status_code, _pairs(response.headers), content)
+        await exchange.answered(response.status_code, headers, content)
+        if request.method == "GET" and response.status_code == _OK and exchange.answer is not None:
+            asked = JsonAnswer(str(request.url), pairs(request.headers), content, exchange.answer)
+            self._desk.found.remember(asked)
         return httpx.Response(
             response.status_code,
             headers=_decoded(response.headers),
@@ -168,13 +234,31 @@ class GuardTransport(httpx.AsyncBaseTransport):
             extensions=_safe(response.extensions),
         )
 
-    async def _failed(self, exchange: Exchange, error: BaseException, *, status: int | None = None) -> None:
+    async def _failed(self, exchange: Exchange, error: BaseException) -> None:
         """Record what stopped an exchange; the caller is told of that, not of a ledger that fails on top of it."""
         forget_sent(exchange.peer)
         try:
-            await exchange.failed(describe_failure(error), status=status)
+            await exchange.failed(describe_failure(error))
         except LedgerError as failure:
             _log.error("the failure of an exchange was not recorded: %s", failure)
+
+    async def _cut_short(
+        self, exchange: Exchange, status: int, headers: Headers, body: ReceivedBody, error: BaseException
+    ) -> None:
+        """Record what came of an answer before it failed.
+
+        Raises:
+            ContractDivergenceError: what came leaves the frozen contract; a caller that gave up is not told.
+        """
+        forget_sent(exchange.peer)
+        failure = describe_failure(error)
+        try:
+            await exchange.cut_short(status, headers, body.octets, failure, undecoded=body.undecoded)
+        except ContractDivergenceError as divergence:
+            if isinstance(error, Exception):
+                raise divergence from error
+        except LedgerError as unrecorded:
+            _log.error("what came of an answer that failed was not recorded: %s", unrecorded)
 
 
 def _ask_for_extension(request: httpx.Request) -> None:
@@ -183,10 +267,6 @@ def _ask_for_extension(request: httpx.Request) -> None:
         asked = [uri.strip() for uri in request.headers.get(name, "").split(",") if uri.strip()]
         if EXTENSION not in asked:
             request.headers[name] = ", ".join([*asked, EXTENSION])
-
-
-def _pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw]
 
 
 def _decoded(headers: httpx.Headers) -> list[tuple[bytes, bytes]]:

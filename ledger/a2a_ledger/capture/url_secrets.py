@@ -1,7 +1,7 @@
-"""Places in a url that hold a secret: its user info, and query values whose name says so. Pure.
+"""Places in a url that hold a secret: its user info, and values whose name says so. Pure.
 
-RFC 3986 section 3.2.1 (user info) and 3.4. The fragment is read as a query is: an OAuth answer puts its
-token there.
+RFC 3986 section 3.2.1 (user info), 3.3 (`;name=value` in a path) and 3.4 (query). The fragment is read as a
+query is: an OAuth answer puts its token there.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 
 _AUTHORITY = re.compile(rb"\s*+(?:[A-Za-z][A-Za-z0-9+.-]*+:)?//([^/?#\\]*+)")
 _IN_TEXT = re.compile(rb"://([^/?#\\\s\"'<>]*+)")
+_PARAMETER = re.compile(rb";([^=;/]*+)=([^;/]*+)")
 _PAIR = re.compile(rb"[?#&;]([^=?#&;]*+)=([^#&;]*+)")
+_BEHIND_PATH = re.compile(rb"[?#]")
 _TELLING = frozenset(
     {
         *("apikey", "xapikey", "xgoogapikey", "key", "subscriptionkey", "ocpapimsubscriptionkey"),
         *("token", "accesstoken", "authtoken", "idtoken", "refreshtoken", "xamzsecuritytoken", "sastoken", "jwt"),
         *("auth", "authorization", "password", "passwd", "pwd", "secret", "clientsecret", "clientassertion"),
         *("sig", "signature", "xamzsignature", "xgoogsignature", "code", "sessionid", "jsessionid", "sid"),
-        *("xauthtoken", "xaccesstoken", "credentials"),
+        *("xauthtoken", "xaccesstoken", "xfunctionskey", "credentials"),
     }
 )
 
 
 class QueryValue(NamedTuple):
-    """One `name=value` of a url: the name read and in lower case, and where the value stands."""
+    """One `name=value` of a url's path, query or fragment: the name read and in lower case, where the value stands."""
 
     name: str
     span: Span
@@ -49,8 +51,10 @@ def user_infos(text: bytes) -> list[Span]:
 
 
 def query_values(url: bytes) -> Iterator[QueryValue]:
-    """Yield the values in a url's query and fragment that are not empty."""
-    for found in _PAIR.finditer(url):
+    """Yield the values in a url's path, query and fragment that are not empty."""
+    behind = _BEHIND_PATH.search(url)
+    path = behind.start() if behind else len(url)
+    for found in (*_PARAMETER.finditer(url, 0, path), *_PAIR.finditer(url, path)):
         if found[2]:
             yield QueryValue(unquote_to_bytes(found[1]).decode("utf-8", "replace").lower(), found.span(2))
 

@@ -12,6 +12,7 @@ find; no proof rests on one.
 | `trace:<trace id>` | message.recorded | a distributed trace |
 | `sent:<peer>` | contract.captured, contract.reconstructed | the newest sends to a peer |
 | `lists:<interface url>` | card.fetched | the peers whose cards list a url |
+| `apikey:<peer>:<in>:<name>:<scheme>` | card.fetched with a body | where a peer's cards, of all times, put API keys |
 | `origin:<scheme://host[:port]>` | card.fetched with a body and status 200 | the peers of an origin |
 | `import:<sha256>` | anything imported, with its line | whether a file was imported, and how far |
 | `finding:<digest>` | violation.detected | whether this finding is recorded |
@@ -91,6 +92,10 @@ def _card(data: JsonObject) -> Iterator[str]:
     for interface in interfaces if isinstance(interfaces, list) else []:
         if isinstance(interface, dict):
             yield from _joined("lists", interface, "url")
+    places = data.get("api_keys")
+    for place in places if isinstance(places, list) else []:
+        if isinstance(place, str):
+            yield from _joined("apikey", {**data, "place": place}, "peer", "place")
     peer_url = data.get("peer_url")
     if data.get("status") == _HTTP_OK and isinstance(peer_url, str) and isinstance(data.get("raw_hash"), str):
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger import merkle
 from a2a_ledger.codec import Draft, Parts, Record, leaf, read_record, unpack_container, unpack_parts
 from a2a_ledger.errors import FormatError, ReadOnlyError, StoreError
+from a2a_ledger.store.position import read_position
 from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, raw_tables
 from a2a_ledger.store.sqlite import advance
 from a2a_ledger.store.tiles import TileReader
@@ -168,6 +169,20 @@ class Store:
                 (tag, after, limit),
             ).fetchall()
 
+    def tags_under(self, prefix: str, limit: int) -> list[str]:
+        """Return different tags that begin with `prefix`, sorted; costs what they are, not how often each stands."""
+        found: list[str] = []
+        with self._connections.reading() as connection:
+            while len(found) < limit:
+                row: tuple[str] | None = connection.execute(
+                    "SELECT tag FROM ledger_tags WHERE tag > ? AND tag < ? ORDER BY tag LIMIT 1",
+                    (found[-1] if found else prefix, prefix + "\U0010ffff"),
+                ).fetchone()
+                if row is None:
+                    break
+                found.append(row[0])
+        return found
+
     def tagged_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Return tags that begin with `prefix`, with the log indices of their records."""
         with self._connections.reading() as connection:
@@ -250,12 +265,13 @@ class Store:
         return cast("tuple[int, str] | None", row)
 
     def position(self, follower: str) -> int:
-        """Return how far a follower has come: log index + 1 of the last event processed, 0 at the start."""
+        """Return how far a follower has come: log index + 1 of the last event processed, 0 at the start.
+
+        Raises:
+            StoreError: The row was changed from outside, or lies beyond the log.
+        """
         with self._connections.reading() as connection:
-            row: tuple[int] | None = connection.execute(
-                "SELECT notification_id FROM ledger_tracking WHERE application_name = ?", (follower,)
-            ).fetchone()
-        return 0 if row is None else row[0]
+            return read_position(connection, follower)
 
     def views(self) -> AbstractContextManager[sqlite3.Connection]:
         """Lend a connection for reading views; each statement sees one state."""

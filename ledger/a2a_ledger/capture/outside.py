@@ -1,0 +1,91 @@
+"""Exchanges that are no A2A call and go to no agent's url, such as the token request of an authentication flow.
+
+Such an exchange is recorded, so that what a client did is told without gaps, but what it says is nobody's
+business here: its bodies are withheld whole, and so are the values of its query (docs/format.md section 3.3).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from a2a_ledger.capture.attribution import urls_of_interface
+from a2a_ledger.capture.push_objects import string_octets, string_value
+from a2a_ledger.capture.redact import Secret
+from a2a_ledger.capture.url_secrets import query_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.capture.reader import LogReader
+    from a2a_ledger.capture.redacted import Seen
+    from a2a_ledger.capture.spelled import Span
+    from a2a_ledger.wire import Leg
+
+_FIELDS = frozenset(
+    {
+        *("accesstoken", "refreshtoken", "idtoken", "clientsecret", "clientassertion", "assertion"),
+        *("code", "codeverifier", "devicecode", "password", "subjecttoken", "actortoken"),
+    }
+)
+"""Members of OAuth 2.0 token requests and answers (RFC 6749, 7521, 7636, 8628, 8693), without their underscores."""
+
+_MEMBER = re.compile(
+    rb'"(?P<name>(?:[^"\\]++|\\.)*+)"\s*+:\s*+'
+    rb'(?:"(?P<text>(?:[^"\\]++|\\.)*+)|(?P<number>-?[0-9][0-9.eE+-]*+)|(?P<nested>[\[{]))',
+    re.DOTALL,
+)
+_FORM = re.compile(rb"(?:^|[&;\r\n])(?P<name>[^=&;\s\"{}\[\]]++)=(?P<text>[^&;\r\n]++)")
+
+
+def is_outside(reader: LogReader, leg: Leg, body: bytes) -> bool:
+    """Say whether a request is no A2A call and goes to a url that no card of the log lists as an interface.
+
+    Args:
+        reader: the log.
+        leg: the request, read; card fetches never come here.
+        body: of the request. An unknown method is a call only in JSON that says that it is JSON-RPC.
+    """
+    if leg.binding != "unknown" and (leg.method is not None or b'"jsonrpc"' in body):
+        return False
+    return not any(reader.tagged_places(f"lists:{url}", limit=1) for url in urls_of_interface(leg.url))
+
+
+def as_said(seen: Seen, leg: Leg, *, outside: bool, url: str = "") -> Seen:
+    """Return what was seen of one leg with what is secret in it because of the exchange that it belongs to.
+
+    Args:
+        seen: as `see` found it.
+        leg: the request of the exchange.
+        outside: what `is_outside` said of that request.
+        url: of a request.
+    """
+    if leg.binding != "unknown" and not outside:
+        return seen
+    spans = list(field_values(seen.body))
+    secrets = [Secret("", value) for span in spans if (value := string_octets(seen.body[slice(*span)]))]
+    places: tuple[Span, ...] = (*seen.places, *spans)
+    if outside:
+        octets = url.encode("utf-8", "replace")
+        secrets += [Secret("", octets[slice(*value.span)]) for value in query_values(octets)]
+        places = ((0, len(seen.body)),)
+    return seen._replace(secrets=(*seen.secrets, *secrets), places=places)
+
+
+def field_values(body: bytes) -> Iterator[Span]:
+    """Yield where the values of OAuth members stand in a form or in JSON, wherever in it.
+
+    Of a value that is no scalar all that follows it is taken: no token answer has one.
+    """
+    for found in _MEMBER.finditer(body):
+        if _is_field(string_value(found["name"])):
+            kind = "text" if found["text"] is not None else "number" if found["number"] is not None else "nested"
+            yield found.span(kind) if kind != "nested" else (found.start("nested"), len(body))
+    for found in _FORM.finditer(body):
+        if _is_field(unquote_to_bytes(found["name"]).decode("utf-8", "replace")):
+            yield found.span("text")
+
+
+def _is_field(name: str) -> bool:
+    return name.replace("_", "").replace("-", "").lower() in _FIELDS
