@@ -30,11 +30,12 @@ async def test_nothing_is_found_in_honest_traffic(
     version: str,
 ) -> None:
     if version == "0.3":
-        if bindings != ["JSONRPC"]:
-            pytest.skip("the agent offers 0.3 over JSON-RPC alone")
         for interface in list(agent.card.supported_interfaces):
             if interface.protocol_version != version:
                 agent.card.supported_interfaces.remove(interface)
+        agent.card.supported_interfaces.add(
+            url=agent.url + "/rest", protocol_binding="HTTP+JSON", protocol_version=version
+        )
     ledger = open_ledger(mode=mode)
     guard = make_guard(ledger)
     config = ClientConfig(streaming=streaming, supported_protocol_bindings=bindings)

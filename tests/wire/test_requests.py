@@ -103,6 +103,16 @@ def test_ids_of_a_send() -> None:
     assert (leg.tenant, leg.history_length, leg.rpc_id) == ("t-7", 0, "1")
 
 
+def test_a_send_over_http_json_of_0_3_has_its_message_under_the_name_of_the_proto_field() -> None:
+    """What an SDK's 0.3 client really sends: proto field names, `request` for the message, `content` for its parts."""
+    message = {"message_id": "m1", "context_id": "C1", "task_id": "T1", "metadata": {EXTENSION: {"task": "t"}}}
+    body = json.dumps({"request": {**message, "role": "ROLE_USER", "content": [{"text": "hi"}]}}).encode()
+    leg = parse_request("POST", f"{URL}/v1/message:send", [], body)
+    assert (leg.method, leg.version, leg.binding) == ("SendMessage", "0.3", "HTTP+JSON")
+    assert (leg.message_id, leg.context_id, leg.task_id, leg.pin) == ("m1", "C1", "T1", {"task": "t"})
+    assert rpc("message/send", {"request": message}).message_id is None
+
+
 def test_history_length_absent_is_not_zero() -> None:
     assert rpc("tasks/get", {"id": "T1"}).history_length is None
     assert rpc("tasks/get", {"id": "T1", "historyLength": 2}).history_length == 2

@@ -156,6 +156,8 @@ def _operation(leg: Leg, method: Method | None, params: Json, query: dict[str, s
     """Read the parameters of an operation; `params` is the JSON-RPC params or the HTTP+JSON body."""
     name = method.name if method else None
     message = member(params, "message")
+    if message is None and leg.binding == "HTTP+JSON":
+        message = member(params, "request")  # the field's name in the 0.3 proto, as SDKs send it
     if name is None or name in SENDS:
         task = member(message, "taskId") or member(params, "taskId")
         if method and method.version == "0.1":
