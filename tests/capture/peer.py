@@ -34,7 +34,7 @@ def with_key(location: str, name: str, scheme: str = "k") -> dict[str, Any]:
     """Return a card that asks for an API key at one place."""
     return card(
         securitySchemes={scheme: {"apiKeySecurityScheme": {"location": location, "name": name}}},
-        securityRequirements=[{"schemes": {scheme: {"list": []}}}],
+        securityRequirements=[{"schemes": {scheme: {"list": list[str]()}}}],
     )
 
 

@@ -38,7 +38,7 @@ _DEEPEST = 1000
 """Objects within objects; what lies deeper is no A2A message, and every `token` there is taken for secret."""
 
 _URLS = frozenset({"url", "uri"})
-_MAY_HOLD = (b'"token"', b'"credentials"', b'"authentication"', b"pushnotification", b"push_notification")
+_MAY_HOLD = (b'"token"', b'"credentials"', b'"authentication"', b"pushnotif", b"push_notif", b"push-notif")
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 
 
