@@ -113,7 +113,10 @@ class Guard:
         return client
 
     def interceptor(self) -> GuardInterceptor:
-        """Return an interceptor for one SDK client whose httpx client is a guarded one."""
+        """Return an interceptor for one SDK client whose httpx client is a guarded one.
+
+        It comes last, so that it sees the credentials that the others put in: the card is asked for with them too.
+        """
         return GuardInterceptor(self.desk, self._sends)
 
     async def create_client(

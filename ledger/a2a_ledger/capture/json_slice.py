@@ -21,7 +21,7 @@ _DEEPEST = 4
 
 
 class Place(NamedTuple):
-    """A value inside of a JSON text: its JSON pointer (RFC 6901), and its first and last octet."""
+    """A value inside of a JSON text: its JSON pointer (RFC 6901), and its octets."""
 
     pointer: str
     octets: bytes
