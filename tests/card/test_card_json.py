@@ -63,9 +63,9 @@ def test_the_fast_way_writes_what_the_standard_writes(value: object, ascii_only:
 
 NUMBER_TOKENS = [
     ("1", True), ("-7", True), ("0", True), ("-0", True), ("0.5", True), ("0.0001", True), ("1234567.89", True),
-    ("9007199254740991", True), ("1e-1", True), ("9007199254740992", False), ("1.0", False), ("-0.0", False),
-    ("1e5", False), ("1e-7", False), ("0.00001", False), ("1e20", False), ("1e400", False), ("1e-400", False),
-    ("3.141592653589793238462643", False),
+    ("9007199254740991", True), ("1e-1", True), ("1.0", True), ("-0.0", True), ("1e5", True),
+    ("9007199254740992", False), ("9007199254740992.0", False), ("1e-7", False), ("0.00001", False),
+    ("1e20", False), ("1e400", False), ("1e-400", False), ("3.141592653589793238462643", False),
 ]  # fmt: skip
 
 
@@ -117,10 +117,11 @@ def test_no_text_overflows_the_stack(text: str) -> None:
     parse(b"[" * 70 + text.encode())
 
 
-def test_keys_that_a2a_defines_are_mixed_up_with_none_but_their_twins() -> None:
+def test_keys_are_mixed_up_with_their_twins_in_one_object_alone() -> None:
     known = ["protocolVersion", "url", "securitySchemes", "id", "pushNotifications"]
     assert parse(json.dumps(dict.fromkeys(known, 1)).encode()).flags == frozenset()
     for key in known:
         for twin in (key.upper(), "_".join(key)):
             document = dict.fromkeys([*known, twin], 1)
             assert parse(json.dumps({"x": [document]}).encode()).flags == {"ambiguous-keys"}, twin
+            assert parse(json.dumps([{key: 1}, {twin: {key: 1}}]).encode()).flags == frozenset(), twin

@@ -135,7 +135,7 @@ def test_dialects_mean_the_same_but_for_the_version(said: Object) -> None:
     new, hybrid = as_1_0(said), read_card(json.dumps(as_hybrid(said)).encode())
 
     assert hash_of(proto) == old.hash
-    assert hybrid.flags == ()
+    assert "halves-disagree" not in hybrid.flags
     assert require_contract(hybrid).hash == hash_of(new)
     assert hash_of(as_1_0(said, version="0.3")) == old.hash
 

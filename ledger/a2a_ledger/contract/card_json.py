@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 import rfc8785
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterator
 
 MAX_DEPTH = 64
 """Brackets that may be open at once; real cards stay below 16."""
@@ -31,7 +31,7 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _BEYOND_BMP = re.compile(rb"[\xf0-\xf4]")  # lead bytes of UTF-8 for U+10000 and above
 # Between these ES6, and so RFC 8785, writes a number with a fraction digit by digit, as Python does.
-_LEAST, _MOST = 1e-4, 1e16
+_LEAST, _MOST = 1e-4, 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,32 +141,18 @@ def comparable(value: CardValue) -> bytes:
         return b"!" + json_text(value).encode()
 
 
-_A2A = frozenset(
-    {
-        *("name", "description", "version", "url", "protocolVersion", "preferredTransport", "additionalInterfaces"),
-        *("supportedInterfaces", "protocolBinding", "transport", "tenant", "provider", "organization", "iconUrl"),
-        *("documentationUrl", "capabilities", "streaming", "pushNotifications", "stateTransitionHistory"),
-        *("extensions", "uri", "required", "params", "extendedAgentCard", "supportsAuthenticatedExtendedCard"),
-        *("securitySchemes", "security", "securityRequirements", "schemes", "list", "type", "in", "location"),
-        *("scheme", "bearerFormat", "flows", "scopes", "authorizationUrl", "tokenUrl", "refreshUrl"),
-        *("defaultInputModes", "defaultOutputModes", "skills", "id", "tags", "examples", "inputModes", "outputModes"),
-        *("signatures", "protected", "signature", "header", "properties", "items", "format", "default", "enum"),
-    }
-)
-"""Keys of many cards. No reader mixes up two of these, so an object of such keys alone needs no closer look."""
-
-
-_A2A_FOLDED = frozenset(key.casefold() for key in _A2A)
-
-
-def _mixed_up(keys: Iterable[str]) -> bool:
+def _mixed_up(keys: Collection[str]) -> bool:
     """Say whether a reader mixes up two keys who ignores case or takes snake_case for camelCase."""
-    others = [key for key in keys if key not in _A2A]
-    folded = {key.replace("_", "").casefold() for key in others}
-    if len(folded) == len(others) and folded.isdisjoint(_A2A_FOLDED):
-        return False
-    every = [*keys]
-    return len({key.replace("_", "").casefold() for key in every}) != len(every)
+    return len({key.replace("_", "").casefold() for key in keys}) < len(keys)
+
+
+def _objects(value: CardValue) -> Iterator[CardObject]:
+    """Yield every object inside a value."""
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        yield value
+    for child in children:
+        yield from _objects(child)
 
 
 class _Hooks:
@@ -174,14 +160,14 @@ class _Hooks:
 
     def __init__(self) -> None:
         self.flags: set[str] = set()
+        self.keys: set[str] = set()
         self.simple_numbers = True
 
     def pairs(self, pairs: list[tuple[str, CardValue]]) -> CardObject:
         found = dict(pairs)
         if len(found) != len(pairs):
             self.flags.add("duplicate-keys")
-        elif not _A2A.issuperset(found) and _mixed_up(found):
-            self.flags.add("ambiguous-keys")
+        self.keys.update(found)
         return found
 
     def integer(self, token: str) -> int | NumberToken:
@@ -197,7 +183,9 @@ class _Hooks:
             exact = Decimal(token) == Decimal(repr(value))
         except decimal.DecimalException:
             exact = False
-        self.simple_numbers = self.simple_numbers and exact and _LEAST <= abs(value) < _MOST and not value.is_integer()
+        if exact and value.is_integer() and abs(value) <= _MAX_SAFE:
+            return int(value)  # RFC 8785 writes 1.0 as 1, and -0.0 as 0
+        self.simple_numbers = self.simple_numbers and exact and _LEAST <= abs(value) < _MOST
         return value if exact else NumberToken(token)
 
     def constant(self, token: str) -> NoReturn:
@@ -243,6 +231,9 @@ def parse(raw: bytes) -> Parsed:
         )
     except (ValueError, RecursionError) as error:
         return _none(f"expected JSON (RFC 8259), found something else: {error}", "not-json", *mark)
+    # Rarely do two keys of a whole card look alike; only then is it worth asking whether they stand in one object.
+    if _mixed_up(hooks.keys) and any(map(_mixed_up, _objects(value))):
+        hooks.flags.add("ambiguous-keys")
     return Parsed(
         value, ok=True, flags=frozenset(hooks.flags).union(mark), problem="", simple_numbers=hooks.simple_numbers
     )
