@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import httpx
@@ -101,6 +102,36 @@ async def test_a_token_fetched_between_decision_and_send_leaves_the_call_open(
     assert [r.data["reason"] for r in only(ledger, "freshness.decided")][-1] == "fresh"
     assert capture.data["pin"] == MessageToDict(sent.message.metadata)[EXTENSION]
     assert tasks(ledger) == [capture.stream]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_a_decision_that_grew_old_while_the_token_was_waited_for_is_made_anew(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    ledger = open_ledger()
+    clock = ledger.clock
+
+    def answer(asked: Asked) -> Reply | None:
+        if asked.path != "/token":
+            return None
+        monkeypatch.setattr(ledger, "clock", lambda: clock() + timedelta(seconds=70))  # somebody had to log in
+        if changed:
+            agent.require_oauth()
+        return Reply(200, (JSON,), TOKEN)
+
+    in_front(agent, answer)
+    client = await make_guard(ledger).create_client(agent.url, auth=FetchesToken(agent.url + "/token"))
+    if changed:
+        with pytest.raises(ContractChangedError):
+            await send(client, "hello")
+        assert [path for method, path, _ in agent.wire.seen if method == "POST"] == ["/token"]
+        assert types(ledger.store.read_stream(tasks(ledger)[0])) == ["freshness.decided", "send.aborted"]
+    else:
+        sent = request("hello")
+        await collect(client, sent)
+        assert [r.data["reason"] for r in only(ledger, "freshness.decided")] == ["no-card", "not-modified"]
+        assert only(ledger, "contract.captured")[0].data["pin"] == MessageToDict(sent.message.metadata)[EXTENSION]
+    assert_every_send_is_frozen(ledger)
 
 
 async def test_a_message_sent_between_decision_and_send_is_a_task_of_its_own(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from a2a_ledger.capture.claims import Key
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.route import Route
     from a2a_ledger.card import Card
@@ -95,6 +96,7 @@ class Call:
     captures: bool  # a first send: the contract is frozen with the request
     pin: JsonObject | None = None
     extensions: tuple[str, ...] = field(default=())
+    key: Key = ()  # what its task is claimed under
     taken: bool = False  # by the transport, which records it
 
     def capture(

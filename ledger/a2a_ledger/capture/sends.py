@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from a2a_ledger.capture.asking import Asking
+    from a2a_ledger.capture.asking import Asked, Asking
     from a2a_ledger.capture.claims import Key
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.route import Route
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _PINS = 1024
 _OPENING = 8
 """Records at the beginning of a task among which its capture stands."""
+
+_LONG = 5.0
+"""Seconds from a decision to the first byte that no limit of trust makes too long."""
 
 _LAZY_LOOK = 0.05
 """Seconds between two looks whether the peer is at rest."""
@@ -101,16 +104,8 @@ class Sends:
         may_pin: bool,
     ) -> JsonObject | None:
         state = task_state(self._desk.ledger.store, f"task:{existing}") if existing is not None else "intended"
-        asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
         task = existing or await self._desk.new_task()
-        at = self._desk.ledger.clock()
-        if asked.decided.stops and self._desk.enforces:
-            error = await self._asking.abort(asked, task, at)
-            self._desk.claims.release(key)
-            forget_sent(peer)  # what is built next is for a task that does not exist yet
-            if bound is not None and asked.decided.decision.reason in CHANGED:
-                bound.spent = str(error)
-            raise error
+        asked, at = await self._decide(bound, peer, task, state, key)
         first = state == "intended"
         self._desk.claims.hold(key, task)
         pin = self._pin(bound, task, at, first=first) if may_pin else None
@@ -125,11 +120,41 @@ class Sends:
                 captures=first,
                 pin=pin,
                 extensions=tuple(extensions),
+                key=key,
             )
         )
         if asked.decided.decision.reason == "capability-stale":
             self._book_lazy(peer, bound.route if bound else None)
         return pin
+
+    async def _decide(
+        self, bound: BoundCard | None, peer: str, task: str, state: str, key: Key
+    ) -> tuple[Asked, datetime]:
+        """Put the question, and stop what must not leave; return the answer and when it was given."""
+        asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
+        at = self._desk.ledger.clock()
+        if asked.decided.stops and self._desk.enforces:
+            error = await self._asking.abort(asked, task, at)
+            self._desk.claims.release(key)
+            forget_sent(peer)  # what is built next is for a task that does not exist yet
+            if bound is not None and asked.decided.decision.reason in CHANGED:
+                bound.spent = str(error)
+            raise error
+        return asked, at
+
+    async def renew(self, call: Call) -> None:
+        """Decide a first send anew that waited so long for its first byte that its decision is stale itself.
+
+        An authentication flow may wait for a person. What is pinned stays as it is: the message holds it already.
+
+        Raises:
+            ContractChangedError: as `begin`.
+            SendRefusedError: as `begin`.
+        """
+        waited = (self._desk.ledger.clock() - call.at).total_seconds()
+        if call.captures and waited >= max(self._desk.ledger.settings.limits.contract, _LONG):
+            asked, call.at = await self._decide(call.bound, call.peer, call.task, "intended", call.key)
+            call.drafts = [self._asking.decision(asked, f"task:{call.task}", call.at)]
 
     def _key(self, peer: str, message_id: str, peer_task: str | None) -> Key:
         """Return what this send's task is known by before the log knows it."""

@@ -193,6 +193,8 @@ class GuardTransport(httpx.AsyncBaseTransport):
         if call is None and is_send:
             await self._begin_unpinned(leg)
             call = take_call(leg.message_id)
+        if call is not None:
+            await self._sends.renew(call)
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:
