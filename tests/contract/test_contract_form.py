@@ -45,7 +45,7 @@ def test_the_whole_form_worked_by_hand() -> None:
         }
     ).encode()
     expected = (
-        b'{"extendedCard":false,"extensions":[],"form":"a2a-contract/1-draft",'
+        b'{"extendedCard":false,"extensions":[],"form":"' + FORM.encode() + b'",'
         b'"interfaces":[{"binding":"JSONRPC","tenant":"","url":"https://h.example/","version":"0.3"}],'
         b'"schemes":{"k":{"in":"header","kind":"apiKey","name":"X-Key"}},'
         b'"security":[{"k":[]}],"skills":{"s":[{"k":[]},{}]}}'
