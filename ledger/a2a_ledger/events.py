@@ -385,6 +385,20 @@ class TaskAdopted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSnapshot(Event):
+    """What a task store held, as its exporter says: nobody's word on the wire, and never judged. Blob: body."""
+
+    TYPE: ClassVar[str] = "task.snapshot.v1"
+
+    peer: str  # peer id, or the first 32 hex digits of the file's SHA-256 where nothing says whose task it is
+    task_id: str
+    context_id: str | None = None
+    state: str | None = None  # as spelled
+    state_read: str | None = None
+    flags: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ViolationDetected(Event):
     """A signed finding. Blob: statement (DSSE envelope)."""
 
@@ -469,6 +483,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         MessageRecorded,
         TaskBound,
         TaskAdopted,
+        TaskSnapshot,
         ViolationDetected,
         FindingAcknowledged,
         CheckpointAnchored,

@@ -241,6 +241,11 @@ def _adopted(record: Record) -> tuple[str, str]:
     return "adopted", f"{text(record.data, 'task_id')} was first seen past `submitted`: recorded, not judged"
 
 
+def _snapshot(record: Record) -> tuple[str, str]:
+    data = record.data
+    return "snapshot", f"a task store held {text(data, 'task_id')} as {text(data, 'state')}: its exporter says so"
+
+
 def _violation(record: Record) -> tuple[str, str]:
     data = record.data
     shown = [f"#{index}" for index in cast("list[Json]", data.get("evidence_index") or [])]
@@ -277,6 +282,7 @@ _TELLERS: dict[str, Callable[[Record], tuple[str, str]]] = {
     "message.recorded.v1": _message,
     "task.bound.v1": _bound,
     "task.adopted.v1": _adopted,
+    "task.snapshot.v1": _snapshot,
     "violation.detected.v1": _violation,
     "finding.acknowledged.v1": _acknowledged,
     "content.erased.v1": _erased,
