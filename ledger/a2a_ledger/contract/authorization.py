@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from a2a_ledger.contract.card_json import CardObject, comparable, json_text, printable
 from a2a_ledger.contract.dialect import member
 from a2a_ledger.contract.direction import Direction, combine, compare_definitions, compare_requirements
-from a2a_ledger.contract.requirements import in_force, open_schemes
-from a2a_ledger.events import Interface
+from a2a_ledger.contract.requirements import open_schemes, without_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,12 +51,16 @@ def movement(old: Side, new: Side) -> Movement:
     halves = ("1.0", "0.3") if "legacy" in old.contract.value or "legacy" in new.contract.value else ("1.0",)
     for version in halves:
         before, after = _governing(old.contract.value, version), _governing(new.contract.value, version)
-        found.append(compare_requirements(before.security, after.security, before.schemes, after.schemes))
+        ways: dict[tuple[int, int], Direction] = {}  # by the two lists: most skills share the card's
         lists = [before.security, after.security]
+        found.append(compare_requirements(before.security, after.security, before.schemes, after.schemes))
         for skill in shared:
             mine, theirs = before.of(skill), after.of(skill)
-            skills[skill].append(compare_requirements(mine, theirs, before.schemes, after.schemes))
-            lists += [mine, theirs]
+            key = id(mine), id(theirs)
+            if key not in ways:
+                ways[key] = compare_requirements(mine, theirs, before.schemes, after.schemes)
+                lists += [mine, theirs]
+            skills[skill].append(ways[key])
         found.append(_unnamed(before, after, _named(lists)))
     moved: dict[str, Direction] = {printable(skill): combine(ways) for skill, ways in skills.items()}
     if comparable(old.terms.value["paths"]) != comparable(new.terms.value["paths"]):
@@ -74,14 +77,15 @@ def skill_ids(card: Card) -> set[str]:
 
 
 def _governing(value: CardObject, version: str) -> _Governing:
-    interface = Interface(binding="", tenant="", url="", version=version)
-    card = in_force(value, interface, None)
-    half = value.get("legacy", value) if version.startswith("0.") else value
-    skills = cast("Mapping[str, object]", member(half, "skills"))
-    own = {name: cast("list[object]", in_force(value, interface, name)["security"]) for name in skills}
-    schemes = cast("Mapping[str, Mapping[str, object]]", card["schemes"])
-    closed = {name: scheme for name, scheme in schemes.items() if name not in open_schemes(schemes)}
-    return _Governing(closed, cast("list[object]", card["security"]), own)
+    half = cast("Mapping[str, object]", value.get("legacy", value) if version.startswith("0.") else value)
+    schemes = cast("Mapping[str, Mapping[str, object]]", half["schemes"])
+    skills = cast("Mapping[str, list[object]]", half["skills"])
+    free = open_schemes(schemes)
+    return _Governing(
+        {name: scheme for name, scheme in schemes.items() if name not in free},
+        without_open(cast("list[object]", half["security"]), free),
+        {name: without_open(own, free) for name, own in skills.items()},
+    )
 
 
 def _named(lists: Iterable[list[object]]) -> set[str]:

@@ -17,7 +17,7 @@ from a2a_ledger.contract.pairing import name_of
 from a2a_ledger.contract.requirements import read_requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from a2a_ledger.card import Card
     from a2a_ledger.contract.changes import Change
@@ -118,13 +118,14 @@ class _Classes:
     def __init__(self, old: Side, new: Side) -> None:
         self._new_shape = {old.card.dialect, new.card.dialect} <= {"1.0", "hybrid"}
         terms = [cast("CardObject", side.terms.value["paths"]) for side in (old, new)]
-        self._terms = _differing(*terms)
+        self._terms = _Pointers(_differing(*terms))
         self._parts = _differing(_parts(old), _parts(new))
+        self._tables = {part.partition(" ")[0] for part in self._parts if " " in part}
         self.contract = bool(self._terms or self._parts)
 
     def of(self, change: Change) -> _Class:
         """Return the class of one changed path."""
-        if any(_related(pointer, address) for pointer in self._terms for address in change.addresses):
+        if any(self._terms.holds(address) for address in change.addresses):
             return "contract"
         # A2A's members are compared in camelCase; ids, uris and scheme names as they are spelled.
         root, *rest = map(camel, change.names)
@@ -141,7 +142,7 @@ class _Classes:
     def _touched(self, table: str, names: Iterable[str] | None) -> bool:
         """Say whether an entry of a table differs: one of these names; None asks for any."""
         if names is None:
-            return any(part.startswith(table + " ") for part in self._parts)
+            return table in self._tables
         return any(f"{table} {name}" in self._parts for name in names)
 
     def _contract(self, change: Change, root: str, rest: list[str]) -> _Class:
@@ -268,6 +269,24 @@ def _alike(old: CardValue, new: CardValue) -> bool:
     return comparable(old) == comparable(new) or isinstance(old, dict | list)
 
 
-def _related(pointer: str, other: str) -> bool:
-    """Say whether one pointer is the other or lies on the way to it."""
-    return f"{pointer}/".startswith(f"{other}/") or f"{other}/".startswith(f"{pointer}/")
+class _Pointers:
+    """Some JSON pointers, and everything on the way to them."""
+
+    def __init__(self, pointers: frozenset[str]) -> None:
+        self._pointers = pointers
+        self._way = {way for pointer in pointers for way in _way_to(pointer)}
+
+    def __bool__(self) -> bool:
+        """Say whether there is any."""
+        return bool(self._pointers)
+
+    def holds(self, other: str) -> bool:
+        """Say whether a pointer is one of them, or lies on the way to one or below one."""
+        return other in self._way or any(way in self._pointers for way in _way_to(other))
+
+
+def _way_to(pointer: str) -> Iterator[str]:
+    """Return a pointer and those above it, without the whole document."""
+    while pointer:
+        yield pointer
+        pointer = pointer.rpartition("/")[0]

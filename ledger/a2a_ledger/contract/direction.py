@@ -23,6 +23,10 @@ Schemes: TypeAlias = "Mapping[str, Mapping[str, object]]"
 """A scheme table in normal form."""
 
 
+MAX_ALTERNATIVES = 64
+"""Longer requirement lists are compared as a whole only, since each alternative is held against each."""
+
+
 class _Need(NamedTuple):
     """What one scheme of an alternative asks for: a credential of this definition, with these scopes."""
 
@@ -52,8 +56,11 @@ def compare_requirements(
     empty list ask for nothing, and are weakest.
     """
     before, after = _alternatives(old, old_schemes), _alternatives(new, new_schemes)
-    if _open(before) and _open(after):
+    same = {one.identity for one in before} == {one.identity for one in after}
+    if same or (_open(before) and _open(after)):
         return "same"
+    if max(len(before), len(after)) > MAX_ALTERNATIVES:
+        return "incomparable"
     return _direction(old_at_most_new=_at_most(before, after), new_at_most_old=_at_most(after, before))
 
 
@@ -118,8 +125,8 @@ def _covers(low: _Alternative, high: _Alternative) -> bool:
     if low.needs is None or high.needs is None:
         return False
     have = high.needs
-    return all(
-        name in have and need.scopes <= have[name].scopes and _accepts(need.definition, have[name].definition)
+    return low.needs.keys() <= have.keys() and all(
+        need.scopes <= have[name].scopes and _accepts(need.definition, have[name].definition)
         for name, need in low.needs.items()
     )
 

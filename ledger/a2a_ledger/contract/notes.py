@@ -27,9 +27,14 @@ class Notes:
     """The notes on the changes between two contracts."""
 
     def __init__(self, old: Contract, new: Contract) -> None:
-        self._old, self._new = old.interfaces, new.interfaces
-        self._before, self._after = _versions(self._old), _versions(self._new)
-        self._schemes = [cast("CardObject", side.value["schemes"]) for side in (old, new)]
+        before, after = old.interfaces, new.interfaces
+        self._before, self._after = _versions(before), _versions(after)
+        changed = before != after
+        self._reordered = changed and sorted(map(_bytes, before)) == sorted(map(_bytes, after))
+        self._versions_alone = changed and list(self._before) == list(self._after)
+        schemes = [cast("CardObject", side.value["schemes"]) for side in (old, new)]
+        self._alone = [_only_in(*schemes), _only_in(*schemes[::-1])]
+        self._renamed = set(self._alone[0].values()) & set(self._alone[1].values())
 
     def of(self, change: Change, *, same_terms: bool) -> str:
         """Return the note on one change; "" for a plain one.
@@ -56,11 +61,10 @@ class Notes:
             if major_minor(change.old) == major_minor(change.new):
                 return "patch-version"
         elif both and not isinstance(change.old, dict | list):
-            same = sorted(map(_bytes, self._old)) == sorted(map(_bytes, self._new))
-            return "order" if same and self._old != self._new else ""
+            return "order" if self._reordered else ""
         if change.items is not None:
             return self._listed(*change.items, whole=change.items == (change.old, change.new), leaf=leaf)
-        return "version-only" if list(self._before) == list(self._after) and self._old != self._new else ""
+        return "version-only" if self._versions_alone else ""
 
     def _listed(self, old: CardValue, new: CardValue, *, whole: bool, leaf: str) -> str:
         """Return the note on an interface that came, went, or states another version."""
@@ -76,10 +80,13 @@ class Notes:
         """Return the note on a scheme that came or went: the same one may stand there under another name."""
         if change.old is not None and change.new is not None:
             return ""
-        mine, theirs = self._schemes if change.new is None else self._schemes[::-1]
-        name = change.names[1]
-        others = [comparable(scheme) for other, scheme in theirs.items() if other not in mine]
-        return "renamed" if name in mine and comparable(mine[name]) in others else ""
+        definition = self._alone[0 if change.new is None else 1].get(change.names[1])
+        return "renamed" if definition in self._renamed else ""
+
+
+def _only_in(schemes: CardObject, other: CardObject) -> dict[str, bytes]:
+    """Return the definitions of the schemes whose names one table alone has."""
+    return {name: comparable(scheme) for name, scheme in schemes.items() if name not in other}
 
 
 def _versions(interfaces: list[Interface]) -> dict[Endpoint, set[str | None]]:

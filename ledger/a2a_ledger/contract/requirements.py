@@ -110,8 +110,12 @@ def in_force(contract: Mapping[str, object], interface: Interface | None, skill:
     security = cast("list[object]", half["security"])
     if skill is not None:
         security = skills.get(skill, security)
-    open_names = open_schemes(schemes)
-    return {"schemes": schemes, "security": [_without(item, open_names) for item in security]}
+    return {"schemes": schemes, "security": without_open(security, open_schemes(schemes))}
+
+
+def without_open(requirement: Sequence[object], open_names: Collection[str]) -> list[object]:
+    """Return a requirement list without the schemes that ask for nothing."""
+    return [_without(item, open_names) for item in requirement]
 
 
 def _without(alternative: object, open_names: Collection[str]) -> object:

@@ -6,6 +6,7 @@ same for everybody; it names its profile, so that terms of two profiles are neve
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -105,9 +106,8 @@ def item_names(items: Sequence[CardValue]) -> list[str]:
     """
     ids = [member(item, "id") for item in items]
     places = [str(place) for place in range(len(items))]
-    names = [
-        one if isinstance(one, str) and ids.count(one) == 1 else place for one, place in zip(ids, places, strict=True)
-    ]
+    times = Counter(one for one in ids if isinstance(one, str))
+    names = [one if isinstance(one, str) and times[one] == 1 else place for one, place in zip(ids, places, strict=True)]
     return names if len(set(names)) == len(names) else places
 
 
