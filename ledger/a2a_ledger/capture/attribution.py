@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from a2a_ledger.address import CARD_PATH, agent_card_url, normal_url, origin_of, peer_id, peer_url
+from a2a_ledger.address import CARD_PATH, agent_card_url, normal_url, origin_of, peer_id, peer_url, wire_url
 from a2a_ledger.capture.card_key import key_of
 from a2a_ledger.wire.spellings import SENDS, rest_bases
 
@@ -157,7 +157,8 @@ def interface_used(interfaces: Sequence[Interface], leg: Leg) -> Interface:
     else by the spelling of the method.
     """
     urls = urls_of_interface(leg.url)
-    at_url = [one for one in interfaces if normal_url(one["url"]) in urls and _same(one["binding"], leg.binding)]
+    sent_to = set(map(wire_url, urls))  # a client encodes a host or a path that the card writes out
+    at_url = [one for one in interfaces if wire_url(one["url"]) in sent_to and _same(one["binding"], leg.binding)]
     for version in (leg.version_stated, leg.version):
         for one in at_url:
             if one["version"] == version and version is not None:
