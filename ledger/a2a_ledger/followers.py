@@ -3,7 +3,8 @@
 Followers are found by the entry point group `a2a_ledger.followers`, so that this package never
 imports a projection. One process at a time runs them, under a lock of the ledger directory;
 another one takes over within a second when it is gone. A follower that fails is said in the log
-and tried again; it never stops the others, and never the capture.
+and tried again, and the same failure is said once; one whose position or rows were changed from outside cannot go
+on, and rests until the ledger is opened again. It never stops the others, and never the capture.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import threading
 import time
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, cast
+
+from a2a_ledger.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +51,10 @@ class Follower(Protocol):
         """Process at most `limit` events and return how many there were."""
         ...
 
+    def start_over(self) -> None:
+        """Go back to the first event, whatever the stored position says."""
+        ...
+
     def close(self) -> None:
         """Let go of what it holds."""
         ...
@@ -68,13 +75,27 @@ def catch_up_all(followers: list[Follower], page: int = PAGE) -> int:
     """Bring every follower up to the head once; return how many events were processed in all.
 
     A follower that emits events makes the others find more, so this goes round until nobody does.
+
+    Raises:
+        StoreError: a follower cannot go on; the others have caught up by then.
     """
     total = 0
+    going = list(followers)
+    failed: StoreError | None = None
     while True:
-        done = sum(follower.catch_up(page) for follower in followers)
+        done = 0
+        for follower in list(going):
+            try:
+                done += follower.catch_up(page)
+            except StoreError as error:
+                going.remove(follower)
+                failed = failed or error
         total += done
-        if done == 0:
-            return total
+        if done <= 0:
+            break
+    if failed is not None:
+        raise failed
+    return total
 
 
 class FollowerThread:
@@ -86,6 +107,7 @@ class FollowerThread:
         self._wake = threading.Event()
         self._closing = False
         self._makers: list[FollowerMaker] = []
+        self._said: dict[str, str] = {}  # by follower: its last failure
         self._thread = threading.Thread(target=self._run, name="a2a-ledger-followers", daemon=True)
 
     def start(self) -> None:
@@ -142,11 +164,18 @@ class FollowerThread:
         busy = True
         while busy:
             busy = False
-            for follower in followers:
+            for follower in list(followers):
                 try:
                     busy = follower.catch_up(PAGE) > 0 or busy
-                except Exception:  # noqa: BLE001 - one follower never stops the others, and never the capture
-                    _log.exception("follower %s failed; it is tried again", follower.name)
+                    self._said.pop(follower.name, None)
+                except Exception as error:  # noqa: BLE001 - one follower never stops the others, and never the capture
+                    if type(error) is StoreError:  # not busy, nor a conflict: what it reads is damaged
+                        followers.remove(follower)
+                        follower.close()
+                        _log.error("follower %s cannot go on and rests: %s; %s", follower.name, error, error.hint)
+                    elif self._said.get(follower.name) != repr(error):
+                        _log.exception("follower %s failed; it is tried again", follower.name)
+                    self._said[follower.name] = repr(error)
 
     def _try_lock(self) -> int | None:
         """Return the descriptor that holds the lock, -1 where there is nothing to lock, None when another has it."""

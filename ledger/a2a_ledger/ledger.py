@@ -324,11 +324,21 @@ class ContractLedger:
         if self._heads is not None:
             self._heads.soon()
 
-    def catch_up(self) -> int:
-        """Run the read models and the verifier up to the head, in this thread; return the events processed."""
+    def catch_up(self, *, from_start: bool = False) -> int:
+        """Run the read models and the verifier up to the head, in this thread; return the events processed.
+
+        Args:
+            from_start: read the log again from its first event, as after a read model or a position was damaged.
+                No finding is recorded twice.
+
+        Raises:
+            StoreError: a position or a read model was changed from outside; `from_start` repairs it.
+        """
         self._writable()
         followers = load_followers(self)
         try:
+            for follower in followers if from_start else ():
+                follower.start_over()
             return catch_up_all(followers)
         finally:
             for follower in followers:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import ConflictError, StoreError
+from a2a_ledger.store.position import forget_position
 from a2a_ledger_projections.facts import facts
 from a2a_ledger_projections.view import (
     Rows,
@@ -27,7 +28,6 @@ from a2a_ledger_projections.view import (
     insert_row,
     log_size,
     next_event,
-    reset_position,
     stored_position,
     write_rows,
 )
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PAGE = 10_000
 """Events between two writes of rows: a row is read, parsed and written once a page, however often it changes."""
+_REPAIR = "run `a2a-ledger audit`, then `a2a-ledger follow --once --from-start`, which makes the view again"
 _RETRIES = 100  # another process moved the position that often in a row: give up rather than spin
 
 
@@ -79,7 +80,7 @@ def rebuild(store: Store, view: View) -> int:
             size = log_size(log)
             _fold_into(memory, log, view, 0, size)
         with store.transaction() as db:
-            if stored_position(db, view) > size:
+            if _believed_position(db, view) > size:
                 raise ConflictError(f"view {view.name}: another process went on to a later position; rebuild again")
             fresh = f"{view.table}_new"
             db.execute(f"DROP TABLE IF EXISTS {fresh}")
@@ -87,7 +88,7 @@ def rebuild(store: Store, view: View) -> int:
             db.executemany(insert_row(fresh), all_rows(memory, view))
             db.execute(f"DROP TABLE IF EXISTS {view.table}")
             db.execute(f"ALTER TABLE {fresh} RENAME TO {view.table}")
-            reset_position(db, view)
+            forget_position(db, view.follower)
             store.advance(db, view.follower, size)
     return size
 
@@ -110,14 +111,14 @@ def reading(store: Store, view: View) -> Generator[Reading]:
         stored = stored_position(db, view) if exists else 0
         if exists and stored == size:
             db.execute("ROLLBACK")
-            yield Reading(Table(db, view.table), size, 0)
+            yield Reading(Table(db, view), size, 0)
             return
         with _memory(view) as memory:
             if stored:
                 memory.executemany(insert_row(view.table), all_rows(db, view))
             _fold_into(memory, db, view, stored, size)
             db.execute("ROLLBACK")
-            yield Reading(Table(memory, view.table), size, size - stored)
+            yield Reading(Table(memory, view), size, size - stored)
 
 
 class Fault(NamedTuple):
@@ -173,11 +174,23 @@ class ViewFollower:
         """Pass at most `limit` events; return how many were passed."""
         return catch_up(self.store, self.view, limit)
 
+    def start_over(self) -> None:
+        """Fold the view again from the first event, whatever its table or its position says."""
+        rebuild(self.store, self.view)
+
     def close(self) -> None:
         """Hold nothing: the store belongs to the ledger."""
 
 
 # ---- inside
+
+
+def _believed_position(db: sqlite3.Connection, view: View) -> int:
+    """Return the stored position; 0 for one that was changed from outside, which a rebuild replaces."""
+    try:
+        return stored_position(db, view)
+    except StoreError:
+        return 0
 
 
 def _store_page(store: Store, view: View, limit: int) -> int:
@@ -187,13 +200,14 @@ def _store_page(store: Store, view: View, limit: int) -> int:
         stop = min(start + limit, size)
         if start >= stop:
             return 0
-        exists = has_table(db, view)
-        if start and not exists:
-            raise StoreError(f"view {view.name}: its position is {start}, but its table is gone; rebuild it")
-        changes = list(_folded(db, view, start, stop, _loader(db, view) if exists else lambda _key: None))
+        if start and not has_table(db, view):
+            raise StoreError(f"view {view.name}: its position is {start}, but its table is gone", hint=_REPAIR)
+        changes = list(_folded(db, view, start, stop, _loader(db, view) if start else lambda _key: None))
     with store.transaction() as db:
         if stored_position(db, view) != start:
             raise ConflictError(f"view {view.name}: another process moved it on from position {start}")
+        if not start:  # rows of a view that has read nothing are nobody's: its position was lost
+            db.execute(f"DROP TABLE IF EXISTS {view.table}")
         db.execute(create_table(view.table))
         write_rows(db, view, changes)
         store.advance(db, view.follower, stop)
@@ -238,4 +252,4 @@ def _memory(view: View) -> Generator[sqlite3.Connection]:
 
 
 def _loader(db: sqlite3.Connection, view: View) -> Callable[[str], JsonObject | None]:
-    return Table(db, view.table).get
+    return Table(db, view).get

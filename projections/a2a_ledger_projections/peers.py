@@ -106,6 +106,7 @@ VIEW = View(
         }
     ),
     fold=fold,
+    shapes={PEER: PeerRow, TASK: PeerTask},
 )
 
 

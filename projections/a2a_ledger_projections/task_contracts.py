@@ -85,6 +85,7 @@ VIEW: View = View(
         }
     ),
     fold=fold,
+    shapes={"": TaskRow},
 )
 
 

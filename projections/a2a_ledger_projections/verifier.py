@@ -21,6 +21,7 @@ from eventsourcing.persistence import Tracking
 from a2a_ledger.divergence import Cases, payload_of, violation_of, violation_tag
 from a2a_ledger.errors import ConflictError, StoreError
 from a2a_ledger.statement import sign_envelope
+from a2a_ledger.store.position import forget_position
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Draft, Record
@@ -55,6 +56,7 @@ class Verifier:
 
         Raises:
             BusyError: another process held the database for too long.
+            StoreError: the position was changed from outside: where to go on is not known.
         """
         signer = self._ledger.statement_signer
         if signer is None or self._store.read_only:
@@ -74,12 +76,19 @@ class Verifier:
             done += passed
         return done
 
+    def start_over(self) -> None:
+        """Go back to the first event; a finding that is recorded already is not recorded again."""
+        with self._store.transaction() as connection:
+            forget_position(connection, self.name)
+
     def close(self) -> None:
         """Hold nothing: the store belongs to the ledger."""
 
     def _pass_page(self, start: int, limit: int, signer: Signer) -> int:
         """Judge one page; return how many events were passed."""
         stop = min(start + limit, self._store.size())
+        if stop <= start:
+            return 0
         position = start
         for record in self._records(start, stop):
             drafts = self._drafts(record, signer)

@@ -8,11 +8,13 @@ byte for byte.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import StoreError
-from a2a_ledger.store.schema import EVENTS, TRACKING, row_digest
+from a2a_ledger.store.position import read_position
+from a2a_ledger.store.schema import EVENTS
+from a2a_ledger_projections.shapes import check_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,6 +32,8 @@ class View:
     edition: int  # raised when the fold changes: the next catch-up fills a new table from position 0
     types: frozenset[str]
     fold: Callable[[Fact, Rows], None]
+    shapes: Mapping[str, type] = field(default_factory=dict[str, type])
+    """The TypedDict of the rows whose key begins with this; rows of a key that none fits are not checked."""
 
     @property
     def table(self) -> str:
@@ -40,6 +44,27 @@ class View:
     def follower(self) -> str:
         """Return the name under which the position is tracked."""
         return f"{self.name}/{self.edition}"
+
+    def read_row(self, key: str, row: str) -> JsonObject:
+        """Return a row from its JSON.
+
+        Raises:
+            StoreError: it is not as the fold writes it.
+        """
+        try:
+            value: object = json.loads(row)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._changed(key) from error
+        shape = next((shape for prefix, shape in self.shapes.items() if key.startswith(prefix)), None)
+        if not isinstance(value, dict) or not (shape is None or check_of(shape)(cast("object", value))):
+            raise self._changed(key)
+        return cast("JsonObject", value)
+
+    def _changed(self, key: str) -> StoreError:
+        return StoreError(
+            f"view {self.name}: row {key[:80]!a} was changed from outside",
+            hint="run `a2a-ledger audit`, then `a2a-ledger follow --once --from-start`, which makes the view again",
+        )
 
 
 class Rows:
@@ -81,21 +106,21 @@ class Table:
     """The rows of a view, to be read by key or in the order in which they began."""
 
     _db: sqlite3.Connection
-    _name: str
+    _view: View
 
     def get(self, key: str) -> JsonObject | None:
         """Return one row, or None."""
-        found = self._db.execute(f"SELECT row FROM {self._name} WHERE key = ?", (key,)).fetchone()  # noqa: S608 - names of our own, never of the wire
-        return None if found is None else _parse(found[0])
+        found = self._db.execute(f"SELECT row FROM {self._view.table} WHERE key = ?", (key,)).fetchone()  # noqa: S608 - names of our own, never of the wire
+        return None if found is None else self._view.read_row(key, found[0])
 
     def prefixed(self, prefix: str, *, newest_first: bool = False) -> Iterator[JsonObject]:
         """Yield the rows whose key begins with `prefix`, in the order in which they were first seen."""
         order = "DESC" if newest_first else "ASC"
         cursor = self._db.execute(
-            f"SELECT row FROM {self._name} WHERE key >= ? AND key < ? ORDER BY first {order}, key {order}",  # noqa: S608 - names of our own, never of the wire
+            f"SELECT key, row FROM {self._view.table} WHERE key >= ? AND key < ? ORDER BY first {order}, key {order}",  # noqa: S608 - names of our own, never of the wire
             (prefix, prefix + "\U0010ffff"),
         )
-        return (_parse(row) for (row,) in cursor)
+        return (self._view.read_row(key, row) for key, row in cursor)
 
 
 def text(data: JsonObject, name: str) -> str | None:
@@ -156,42 +181,12 @@ def next_event(db: sqlite3.Connection, start: int) -> int | None:
 
 
 def stored_position(db: sqlite3.Connection, view: View) -> int:
-    """Return the stored position, checked against its check column; 0 when there is none.
+    """Return the stored position, checked against its check column and the log; 0 when there is none.
 
     Raises:
-        StoreError: the row was changed by somebody else than us.
+        StoreError: the row was changed by somebody else than us, or lies beyond the log.
     """
-    found: tuple[object, object] | None = db.execute(
-        f"SELECT notification_id, digest FROM {TRACKING} WHERE application_name = ?",  # noqa: S608 - names of our own, never of the wire
-        (view.follower,),
-    ).fetchone()
-    if found is None:
-        return 0
-    position, digest = found
-    if not isinstance(position, int) or digest != row_digest(TRACKING, view.follower, position):
-        raise StoreError(
-            f"{TRACKING}: the position of {view.follower} was changed from outside; run `audit`, then rebuild the view"
-        )
-    return position
-
-
-def reset_position(db: sqlite3.Connection, view: View) -> None:
-    """Forget the position, in the transaction that is open."""
-    db.execute(f"DELETE FROM {TRACKING} WHERE application_name = ?", (view.follower,))  # noqa: S608 - our own table
+    return read_position(db, view.follower)
 
 
 _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
-
-
-def _parse(row: str) -> JsonObject:
-    try:
-        value: object = json.loads(row)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _changed() from error
-    if not isinstance(value, dict):
-        raise _changed()
-    return cast("JsonObject", value)
-
-
-def _changed() -> StoreError:
-    return StoreError("a row of a view was changed from outside", hint="run `a2a-ledger audit`")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.cli.conftest import objects, opened
 
@@ -179,3 +183,17 @@ def test_a_copy_without_keys_can_be_read_and_not_written(run: Run, ledger: Path)
     refused = run("--ledger", ledger, "violations", "ack", 21, "--why", "x")
     assert (refused.exit_code, "no private keys" in refused.stderr) == (2, True)
     assert run("--ledger", ledger, "checkpoint", "sign").exit_code == 2
+
+
+@pytest.mark.parametrize("verb", [["tasks"], ["peers"], ["show", "T1"], ["replay", "T1"]])
+def test_a_changed_row_of_a_read_model_is_one_line_and_a_way_out(run: Run, ledger: Path, verb: list[str]) -> None:
+    with closing(sqlite3.connect(ledger / "ledger.db")) as connection:
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'ledger_view_%'").fetchall():
+            connection.execute(f"UPDATE {table} SET row = '{{}}'")  # noqa: S608 - our own tables
+        connection.commit()
+    result = run("--ledger", ledger, *verb)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "was changed from outside" in result.stderr
+    assert "unexpected" not in result.stderr
+    assert run("--ledger", ledger, "follow", "--once", "--from-start").exit_code == 0
+    assert run("--ledger", ledger, *verb).exit_code == 0

@@ -147,15 +147,17 @@ def test_two_writers_see_what_the_other_wrote(tmp_path: Path) -> None:
 def test_a_tracking_position_moves_forward_only(store: Store) -> None:
     stream = new_stream(store)
     assert store.position("verifier") == 0
-    store.append([message(stream)], Tracking("verifier", 3))
+    store.append([message(stream) for _ in range(4)], Tracking("verifier", 3))
     for position in (3, 2):
         with pytest.raises(ConflictError, match="verifier"):
             store.append([message(stream)], Tracking("verifier", position))
     store.append([], Tracking("verifier", 4))
-    assert (store.position("verifier"), store.position("other"), store.size()) == (4, 0, 1)
+    assert (store.position("verifier"), store.position("other"), store.size()) == (4, 0, 4)
 
 
 def test_views_and_position_share_a_transaction(store: Store) -> None:
+    store.append([message("ledger")])
+
     def broken() -> None:
         with store.transaction() as connection:
             connection.execute("CREATE TABLE view (x)")

@@ -149,7 +149,7 @@ async def test_a_cancelled_append_is_retried_without_a_second_event(store: Store
 
 async def test_a_tracking_conflict_fails_only_its_own_call(store: Store) -> None:
     stream = new_stream(store)
-    store.append([], Tracking("verifier", 5))
+    store.append([message("ledger") for _ in range(6)], Tracking("verifier", 5))
     with slowed(store) as sizes:
         first = asyncio.create_task(store.append_async([message(stream)]))
         await asyncio.sleep(0.02)
@@ -161,8 +161,8 @@ async def test_a_tracking_conflict_fails_only_its_own_call(store: Store) -> None
         found = await asyncio.gather(first, *calls, return_exceptions=True)
     assert sizes[:2] == [1, 3]
     assert isinstance(found[2], ConflictError)
-    assert [at[0].n for at in found if isinstance(at, list)] == [0, 1, 2]
-    assert (store.size(), store.position("verifier")) == (3, 6)
+    assert [at[0].n for at in found if isinstance(at, list)] == [6, 7, 8]
+    assert (store.size(), store.position("verifier")) == (9, 6)
 
 
 def test_a_failed_transaction_fails_every_caller_of_it_and_no_later_one(store: Store) -> None:

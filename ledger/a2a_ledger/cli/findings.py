@@ -15,7 +15,7 @@ from a2a_ledger.cli.session import pass_session, user
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.unfinished import VERIFIER
 from a2a_ledger.cli.verb import Verb, VerbGroup
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
@@ -148,7 +148,11 @@ def parse_since(text: str, now: datetime) -> str:
 
 
 def _say_lag(ledger: ContractLedger) -> None:
-    lag = ledger.store.size() - ledger.store.position(VERIFIER)
+    try:
+        lag = ledger.store.size() - ledger.store.position(VERIFIER)
+    except StoreError as damage:
+        note(f"How far the verifier has looked is not known: {damage}; {damage.hint}")
+        return
     if lag <= 0:
         return
     key = ledger.home.keys / "statement.pem" if ledger.home else None

@@ -85,9 +85,10 @@ def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], qu
 
 @click.command("follow", cls=Verb, example="a2a-ledger --ledger audit follow --once")
 @click.option("--once", is_flag=True, help="Catch up with the log and stop.")
+@click.option("--from-start", is_flag=True, help="Read the whole log again, after a read model was damaged.")
 @pass_session
 @click.pass_context
-def follow(context: click.Context, session: Session, *, once: bool) -> None:
+def follow(context: click.Context, session: Session, *, once: bool, from_start: bool) -> None:
     """Run the projections and the verifier on a ledger.
 
     For a ledger that others write to: it keeps up until it is interrupted, or catches up once. Exit 3 if a key is
@@ -98,7 +99,8 @@ def follow(context: click.Context, session: Session, *, once: bool) -> None:
     with session.writing(follow=False) as ledger:
         told: list[str] = []
         while True:
-            done = ledger.catch_up()
+            done = ledger.catch_up(from_start=from_start)
+            from_start = False
             size, verified = ledger.store.size(), ledger.store.position(VERIFIER)
             undone = unfinished(ledger)
             if session.as_json:
