@@ -48,7 +48,7 @@ def test_terms_worked_by_hand() -> None:
     profile = parse_profile(PROFILE)
     expected = (
         '{"extensions":[{"params":null,"uri":"https://x402.example/v1"},{"params":{"cents":5},"uri":"urn:price"}],'
-        '"form":"a2a-terms/1-draft",'
+        '"form":"a2a-terms/1",'
         '"paths":{"/auth":{"type":"bearer"},"/endPoints/0/security":"key","/skills/2/price":3,'
         '"/skills/a/price":{"unrepresentable":"12345678901234567890123"},"/skills/b~1x/price":2},'
         f'"profile":"sha256:{hashlib.sha256(PROFILE).hexdigest()}"}}'

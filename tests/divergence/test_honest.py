@@ -122,7 +122,7 @@ def echo(story: Story) -> None:
 
 def _pin(story: Story) -> JsonObject:
     frozen = next(record for record in story.records if record.type == "contract.captured.v1")
-    return {"contractHash": frozen.data["contract_hash"], "form": "a2a-contract/1-draft", "cardHash": "sha256:00"}
+    return {"contractHash": frozen.data["contract_hash"], "form": "a2a-contract/1", "cardHash": "sha256:00"}
 
 
 @honest

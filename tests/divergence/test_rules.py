@@ -35,7 +35,7 @@ def shown_by(finding: Finding) -> list[int]:
 def test_pin_mismatch() -> None:
     story = Story()
     request = story.begun()
-    story.answer(request, task("working", pin={"contractHash": OTHER, "form": "a2a-contract/1-draft"}))
+    story.answer(request, task("working", pin={"contractHash": OTHER, "form": "a2a-contract/1"}))
     finding = only(story)
     assert (finding.rule, finding.about, finding.certainty, finding.rejects) == (
         "pin-mismatch",
@@ -52,7 +52,7 @@ def test_pin_mismatch() -> None:
 def test_a_contract_finding_is_found_at_each_message_that_shows_it() -> None:
     story = Story()
     request = story.begun()
-    pin: JsonObject = {"contractHash": OTHER, "form": "a2a-contract/1-draft"}
+    pin: JsonObject = {"contractHash": OTHER, "form": "a2a-contract/1"}
     story.answer(request, task("working", pin=pin))
     story.answer(story.ask("GetTask", task_id="T1"), task("completed", pin=pin))
     assert [item.trigger.n for item in story.findings()] == [3, 5]
@@ -394,7 +394,7 @@ def test_identity_swap_in_a_stream() -> None:
 def test_pin_dropped() -> None:
     story = Story()
     request = story.begun()
-    pin: JsonObject = {"contractHash": story.records[1].data["contract_hash"], "form": "a2a-contract/1-draft"}
+    pin: JsonObject = {"contractHash": story.records[1].data["contract_hash"], "form": "a2a-contract/1"}
     story.answer(request, task("working", pin=pin))
     story.answer(story.ask("GetTask", task_id="T1"), task("working"))
     story.answer(story.ask("GetTask", task_id="T1"), task("completed"))

@@ -200,7 +200,7 @@ def violation(**changed: str | None) -> JsonObject:
         trigger="ab" * 32,
         trigger_index=41,
         frozen_hash=changed.get("frozen_hash", "sha256:bb"),
-        frozen_form=changed.get("frozen_form", "a2a-contract/1-draft"),
+        frozen_form=changed.get("frozen_form", "a2a-contract/1"),
         about="peer",
         certainty="certain",
         observed={"pointer": "/status"},
@@ -215,7 +215,7 @@ def test_the_bytes_of_a_violation() -> None:
     assert payload.decode() == (
         '{"_type":"https://in-toto.io/Statement/v1",'
         '"predicate":{"about":"peer","as_of":42,"basis":"live","certainty":"certain",'
-        '"frozen":{"form":"a2a-contract/1-draft","hash":"sha256:bb"},'
+        '"frozen":{"form":"a2a-contract/1","hash":"sha256:bb"},'
         '"not_established":["that the peer meant it"],"observed":{"pointer":"/status"},'
         '"profile_hash":"sha256:aa","rule":"auth-demand","rule_set":"1","subject":"mtls",'
         f'"trigger":"{"ab" * 32}"}},'

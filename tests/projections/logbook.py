@@ -36,12 +36,12 @@ START = datetime(2026, 9, 14, 9, 0, 0, tzinfo=UTC)
 PEER = hashlib.sha256(b"https://vendor.example/.well-known/agent-card.json").hexdigest()[:32]
 PEER_URL = "https://vendor.example/.well-known/agent-card.json"
 ENDPOINT = "https://vendor.example/a2a"
-FORM = "a2a-contract/1-draft"
+FORM = "a2a-contract/1"
 INTERFACE: Interface = {"binding": "JSONRPC", "tenant": "", "url": ENDPOINT, "version": "1.0"}
 OAUTH = "sha256:" + "9c" * 32
 MTLS = "sha256:e07b" + "e0" * 30
 CONTRACT = (
-    b'{"extendedCard":false,"extensions":[],"form":"a2a-contract/1-draft","interfaces":[],'
+    b'{"extendedCard":false,"extensions":[],"form":"a2a-contract/1","interfaces":[],'
     b'"schemes":{"oauth":{"flows":{},"kind":"oauth2","metadataUrl":""}},"security":[{"oauth":[]}],"skills":{}}'
 )
 CARD = (
@@ -167,7 +167,7 @@ class Logbook:
             form=FORM,
             seed0=None,
             terms_hash=None,
-            terms_form="a2a-terms/1-draft",
+            terms_form="a2a-terms/1",
             profile_hash=default_profile().hash,
             interface=INTERFACE,
             extensions=[],

@@ -10,7 +10,7 @@ import pytest
 from a2a_ledger.wire import EXTENSION, STATES, Leg, parse_push, parse_request, parse_response, parse_stream_event
 
 URL = "https://vendor.example/a2a"
-PIN = {"form": "a2a-contract/1-draft", "contractHash": "sha256:" + "ab" * 32}
+PIN = {"form": "a2a-contract/1", "contractHash": "sha256:" + "ab" * 32}
 
 
 def asked(method: str = "SendMessage") -> Leg:

@@ -149,9 +149,9 @@ def test_path_says_which_task_also_if_the_body_says_otherwise() -> None:
 
 
 def test_pin_of_a_request_is_what_its_message_carries() -> None:
-    pin = {"contractHash": "sha256:aa", "form": "a2a-contract/1-draft", "extra": "x", "cardHash": 5}
+    pin = {"contractHash": "sha256:aa", "form": "a2a-contract/1", "extra": "x", "cardHash": 5}
     leg = rpc("SendMessage", {"message": {"messageId": "m", "metadata": {EXTENSION: pin}}})
-    assert leg.pin == {"contractHash": "sha256:aa", "form": "a2a-contract/1-draft"}
+    assert leg.pin == {"contractHash": "sha256:aa", "form": "a2a-contract/1"}
     assert "odd-id" in leg.flags
 
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from a2a_ledger.contract import Contract, Profile, Terms, contract_of, terms_of
+from a2a_ledger.contract import FORM, TERMS_FORM, Contract, Profile, Terms, contract_of, terms_of
 from a2a_ledger.events import ContractCaptured
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ def _without_card(
         raw_hash=None,
         document_hash=None,
         contract_hash=None,
-        form="a2a-contract/1-draft",
+        form=FORM,
         seed0=None,
         terms_hash=None,
-        terms_form="a2a-terms/1-draft",
+        terms_form=TERMS_FORM,
         profile_hash=profile.hash,
         interface=interface,
         extensions=_bounded(call.extensions),

@@ -1,4 +1,4 @@
-"""The contract's normal form `a2a-contract/1-draft`: one shape for every dialect. Pure.
+"""The contract's normal form `a2a-contract/1`: one shape for every dialect. Pure.
 
 docs/format.md section 7. Works on raw JSON, never on an SDK's parse of it, which loses terms. Every member
 is always present: absent text is "", an absent flag false, absent params null; only a version may be null,
@@ -18,7 +18,7 @@ from a2a_ledger.contract.requirements import as_set, read_requirements
 from a2a_ledger.contract.schemes import WRAPPERS, common, read_authentication, read_schemes
 from a2a_ledger.events import Interface
 
-FORM = "a2a-contract/1-draft"
+FORM = "a2a-contract/1"
 """Name of the normal form; a hash never travels or is compared without it."""
 
 _MAJOR_MINOR = re.compile(r"[0-9]+\.[0-9]+")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a_ledger.card import Card
     from a2a_ledger.contract.profile import Profile
 
-TERMS_FORM = "a2a-terms/1-draft"
+TERMS_FORM = "a2a-terms/1"
 """Name of the terms object's form; a hash never travels or is compared without it."""
 
 
