@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_ledger import ContractChangedError, ContractLedger
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.contract import default_profile
 from a2a_ledger.export import export_task
 from tests.capture.conftest import STALE, only, send
@@ -65,7 +65,7 @@ def test_an_imported_contract_says_its_profile(mine: str, tmp_path: Path) -> Non
     file = lines.write(tmp_path, lines.fetch(card), lines.send("m1", answer))
     for named, profile, paths in ((mine, MINE_HASH, {"/sla": {"hours": 4}}), (None, default_profile().hash, {})):
         with ContractLedger.open(":memory:", follow=False, profile=named) as ledger:
-            import_jsonl(ledger, file)
+            import_file(ledger, file)
             [record] = only(ledger, "contract.reconstructed")
             assert record.data["profile_hash"] == profile
             terms = json.loads(record.content("terms") or b"")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_ledger.address import peer_id
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.capture.peerview import PeerViews
 from tests.importer.lines import (
     BEARER,
@@ -65,7 +65,7 @@ def test_the_answer_of_the_method_is_a_card_with_the_octets_that_stand_in_it(
     line["response"]["body"] = f'{{"jsonrpc": "2.0", "id": 1, "result":  {result} }}'
     file = write(tmp_path, fetch(card()), line, send("m1", {"task": task("COMPLETED")}))
 
-    report = import_jsonl(ledger, file)
+    report = import_file(ledger, file)
 
     assert (report.cards, report.exchanges, report.tasks) == (2, 2, 1)
     public, extended = cards(ledger)
@@ -91,7 +91,7 @@ def test_who_asked_with_another_credential_class_is_held_to_the_public_card(
     ledger: ContractLedger, tmp_path: Path
 ) -> None:
     file = write(tmp_path, fetch(card()), ask(), send("m1", {"task": task("COMPLETED")}, headers=()))
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     assert frozen(ledger) == [cards(ledger)[0].ref]
 
 
@@ -104,7 +104,7 @@ def test_by_a_get_it_belongs_to_the_peer_whose_nested_card_lists_the_interface(
     nested = f"{ORIGIN}/agents/7/.well-known/agent-card.json"
     rest = card()
     rest["supportedInterfaces"][0]["protocolBinding"] = "HTTP+JSON"
-    import_jsonl(ledger, write(tmp_path, fetch("<p>", status=401), at(nested, rest), at(ORIGIN + path, body)))
+    import_file(ledger, write(tmp_path, fetch("<p>", status=401), at(nested, rest), at(ORIGIN + path, body)))
     assert [(r.data["peer"], r.data["source"]) for r in cards(ledger)] == [
         (peer_id(nested), "well-known"),
         (peer_id(nested), "extended"),
@@ -119,7 +119,7 @@ def test_an_error_answer_is_a_failed_fetch_and_nothing_else_changes(
 ) -> None:
     line = ask()
     line["response"]["body"] = json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}})
-    import_jsonl(ledger, write(tmp_path, fetch(card()), line, send("m1", {"task": task("COMPLETED")})))
+    import_file(ledger, write(tmp_path, fetch(card()), line, send("m1", {"task": task("COMPLETED")})))
     [failed] = cards(ledger, "card.fetch_failed.v1")
     assert (failed.data["outcome"], failed.data["source"]) == ("error", "extended")
     assert frozen(ledger) == [cards(ledger)[0].ref]
@@ -132,10 +132,10 @@ def test_an_import_that_broke_between_the_answer_and_its_card_goes_on_with_the_c
     file = write(tmp_path, fetch(card()), ask(), send("m1", {"task": task("COMPLETED")}))
     monkeypatch.setattr("a2a_ledger.capture.jsonl_card.LineCards.within", _broken)
     with pytest.raises(RuntimeError):
-        import_jsonl(ledger, file)
+        import_file(ledger, file)
     assert imported(ledger)[-1].data["leg"] == "response"
     monkeypatch.undo()
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     kinds = [str(r.data.get("leg") or r.type) for r in imported(ledger)]
     assert kinds == [
         "card.fetched.v1",
@@ -170,7 +170,7 @@ def test_two_callers_tenants_and_paths_are_no_history_of_one_card_and_no_window(
         ask(strict, headers=other),
         at(f"{URL}/extendedAgentCard", strict, tag='"1"', headers=other),
     )
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     assert findings(ledger) == []
     view = PeerViews(ledger.store).of(peer_id(CARD_URL))
     assert len(view.cards) == 6
@@ -182,7 +182,7 @@ def test_a_weaker_card_of_the_same_caller_is_a_window_as_before(ledger: Contract
     file = write(
         tmp_path, ask(weak, headers=()), send("m1", {"task": task("COMPLETED")}, headers=()), ask(strict, headers=())
     )
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     assert [rule for rule, _, _ in findings(ledger)] == ["weaker-authorization"]
 
 
@@ -194,7 +194,7 @@ def test_a_404_and_a_405_page_beside_a_card_withdraw_nothing(ledger: ContractLed
         fetch("<h1>Method Not Allowed</h1>", status=405),
         send("m1", {"task": task("COMPLETED")}, headers=BEARER),
     )
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     [fetched] = cards(ledger)
     assert frozen(ledger) == [fetched.ref]
     assert [(r.data["status"], r.data["peer"]) for r in cards(ledger, "card.fetch_failed.v1")] == [

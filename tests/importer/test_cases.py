@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.ledger import ContractLedger
 from tests.capture.agent import Agent
 from tests.importer import lines
@@ -29,7 +29,7 @@ def test_stuck(ledger: ContractLedger, tmp_path: Path) -> None:
         call("CancelTask", {"id": "T1"}, error=ALERT),
     )
 
-    report = import_jsonl(ledger, file)
+    report = import_file(ledger, file)
 
     assert (report.exchanges, report.cards, report.tasks, report.faults) == (3, 1, 1, [])
     assert facts(ledger, "method", "leg", "state_read", "tls_alert")[-3:] == [
@@ -51,7 +51,7 @@ def test_false_cancel(ledger: ContractLedger, tmp_path: Path) -> None:
         call("CancelTask", {"id": "T1"}, task("CANCELED"), headers=()),
     )
 
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
 
     assert ("self-inflicted-cancel", "client", "certain") in findings(ledger)
 
@@ -65,7 +65,7 @@ def test_silent_downgrade(ledger: ContractLedger, tmp_path: Path) -> None:
         fetch(card(schemes=OAUTH, requirements=REQUIRED), tag='"b"'),
     )
 
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
 
     assert [rule for rule, _, _ in findings(ledger)] == ["weaker-authorization"]
 
@@ -73,7 +73,7 @@ def test_silent_downgrade(ledger: ContractLedger, tmp_path: Path) -> None:
 def test_what_an_import_rebuilds_is_called_reconstructed_and_nothing_was_decided(
     ledger: ContractLedger, tmp_path: Path
 ) -> None:
-    import_jsonl(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")})))
+    import_file(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")})))
 
     assert kinds(ledger) == ["card.fetched.v1", "contract.reconstructed.v1", "request", "response", "task.bound.v1"]
     types = {record.type for record in ledger.store.read(0, 100)}
@@ -91,7 +91,7 @@ def test_rotation_to_mutual_tls_is_not_held_against_the_earlier_contract(
         fetch(card(schemes=MTLS, requirements=[{"schemes": {"corp": {"list": []}}}]), tag='"b"'),
         send("m2", {"task": task("WORKING", task_id="T2")}),
     )
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     captures = [record for record in imported(ledger) if record.type == "contract.reconstructed.v1"]
     cards = [record for record in imported(ledger) if record.type == "card.fetched.v1"]
     assert [c.data["contract_hash"] for c in captures] == [c.data["contract_hash"] for c in cards]
@@ -106,7 +106,7 @@ def test_honest_traffic_of_a_real_client_and_agent_gives_no_finding(ledger: Cont
     file = tmp_path / "real.jsonl"
     file.write_text(tap.jsonl())
 
-    report = import_jsonl(ledger, file)
+    report = import_file(ledger, file)
 
     # Two clients of each of three dialects: eight calls each, of which five are sends and four open a task.
     assert (report.lines, report.cards, report.exchanges, report.tasks) == (49, 1, 48, 24)
@@ -144,7 +144,7 @@ def test_no_credential_is_anywhere_in_the_ledger(tmp_path: Path) -> None:
         '{"request": {"headers": [["Authorization", "Bearer ' + lines.TOKEN + '"]], broken',
     )
     with ContractLedger.open(tmp_path / "audit", follow=False) as ledger:
-        import_jsonl(ledger, file)
+        import_file(ledger, file)
         ledger.catch_up()
         ledger.sign_checkpoint()
     kept = b"".join(path.read_bytes() for path in (tmp_path / "audit").rglob("*") if path.is_file())

@@ -6,7 +6,7 @@ import base64
 from pathlib import Path  # noqa: TC003 - pytest reads the annotation
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from tests.importer.lines import URL, Line, card, fetch, line, write
 from tests.importer.reading import imported, kinds
 
@@ -33,7 +33,7 @@ def test_all_real_traffic_is_imported(ledger: ContractLedger, tmp_path: Path, co
     files = [p for p in sorted((corpus / "corpus" / "traffic").iterdir()) if p.suffix in {".json", ".sse", ".http"}]
     lines = [one for path in files for one in wrapped(path)]
 
-    report = import_jsonl(ledger, write(tmp_path, fetch(card()), *lines))
+    report = import_file(ledger, write(tmp_path, fetch(card()), *lines))
 
     assert report.faults == []
     assert report.lines == 1 + 3 * len(files) > 300

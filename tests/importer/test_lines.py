@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from tests.importer.lines import BEARER, CARD_URL, ORIGIN, URL, Line, call, card, fetch, line, send, task, write
 from tests.importer.reading import facts, findings, imported, kinds
 
@@ -32,7 +32,7 @@ def test_a_resend_of_the_same_message_is_the_same_task_and_the_same_contract(
     ledger: ContractLedger, tmp_path: Path
 ) -> None:
     file = write(tmp_path, fetch(card()), send("m1", error="ReadTimeout"), send("m1", {"task": task("WORKING")}))
-    report = import_jsonl(ledger, file)
+    report = import_file(ledger, file)
     assert report.tasks == 1
     assert kinds(ledger)[1:] == [
         "contract.reconstructed.v1",
@@ -49,7 +49,7 @@ def test_two_task_ids_in_answer_to_one_message_hang_on_one_submission(ledger: Co
     file = write(
         tmp_path, fetch(card()), *(send("m1", {"task": task("WORKING", task_id=name)}) for name in ("T1", "T2"))
     )
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     bound = [(r.stream, r.data["task_id"]) for r in imported(ledger) if r.type == "task.bound.v1"]
     assert [name for _, name in bound] == ["T1", "T2"]
     assert len({stream for stream, _ in bound}) == 1
@@ -57,7 +57,7 @@ def test_two_task_ids_in_answer_to_one_message_hang_on_one_submission(ledger: Co
 
 def test_another_id_in_answer_to_a_known_task_binds_nothing(ledger: ContractLedger, tmp_path: Path) -> None:
     swapped = call("GetTask", {"id": "T1"}, task("WORKING", task_id="T2"))
-    import_jsonl(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}), swapped))
+    import_file(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}), swapped))
     assert kinds(ledger).count("task.bound.v1") == 1
     assert "identity-swap" in {rule for rule, _, _ in findings(ledger)}
 
@@ -67,7 +67,7 @@ def test_a_task_first_seen_past_its_submission_is_adopted_and_not_judged(
 ) -> None:
     file = write(tmp_path, fetch(card()), call("GetTask", {"id": "T9"}, task("WORKING", task_id="T9")),
                  call("CancelTask", {"id": "T9"}, task("SUBMITTED", task_id="T9")))  # fmt: skip
-    report = import_jsonl(ledger, file)
+    report = import_file(ledger, file)
     assert (report.tasks, report.adopted) == (0, 1)
     assert kinds(ledger)[1:] == ["task.adopted.v1", "request", "response", "request", "response"]
     assert set(streams(ledger)[1:]) == {"task1"}
@@ -78,19 +78,19 @@ def test_a_context_id_alone_attributes_nothing(ledger: ContractLedger, tmp_path:
     again = call(
         "SendMessage", {"message": {"messageId": "m2", "contextId": "C1"}}, {"task": task("WORKING", task_id="T2")}
     )
-    report = import_jsonl(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}), again))
+    report = import_file(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}), again))
     assert report.tasks == 2
 
 
 def test_what_belongs_to_no_task_stays_with_the_peer(ledger: ContractLedger, tmp_path: Path) -> None:
     listed = call("ListTasks", {}, {"tasks": [task("WORKING")]})
-    import_jsonl(ledger, write(tmp_path, fetch(card()), listed))
+    import_file(ledger, write(tmp_path, fetch(card()), listed))
     assert streams(ledger) == ["peer1", "peer1", "peer1"]
 
 
 def test_a_plain_message_answer_opens_a_task_without_an_id(ledger: ContractLedger, tmp_path: Path) -> None:
     answer = {"message": {"messageId": "a1", "role": "ROLE_AGENT", "parts": [{"text": "42"}]}}
-    report = import_jsonl(ledger, write(tmp_path, fetch(card()), send("m1", answer)))
+    report = import_file(ledger, write(tmp_path, fetch(card()), send("m1", answer)))
     assert report.tasks == 1
     assert "task.bound.v1" not in kinds(ledger)
     assert facts(ledger, "leg", "message_id")[-1] == ("response", "a1")
@@ -102,14 +102,14 @@ def test_url_that_a_card_lists_belongs_to_that_cards_peer_whatever_its_origin(
     elsewhere = card()
     elsewhere["supportedInterfaces"][0]["url"] = "https://rpc.elsewhere.example/a2a/"
     sent = send("m1", {"task": task("WORKING")}, url="https://rpc.elsewhere.example/a2a")
-    import_jsonl(ledger, write(tmp_path, fetch(elsewhere), sent))
+    import_file(ledger, write(tmp_path, fetch(elsewhere), sent))
     assert len({str(record.data["peer"]) for record in imported(ledger)}) == 1
 
 
 def test_without_any_card_the_peer_is_the_well_known_place_of_the_origin(
     ledger: ContractLedger, tmp_path: Path
 ) -> None:
-    import_jsonl(ledger, write(tmp_path, send("m1", {"task": task("WORKING")})))
+    import_file(ledger, write(tmp_path, send("m1", {"task": task("WORKING")})))
     capture = imported(ledger)[0].data
     # printf %s https://vendor.example/.well-known/agent-card.json | openssl dgst -sha256
     assert capture["peer_url"] == CARD_URL
@@ -120,7 +120,7 @@ def test_without_any_card_the_peer_is_the_well_known_place_of_the_origin(
 def test_cards_of_both_well_known_paths_are_one_peer(ledger: ContractLedger, tmp_path: Path) -> None:
     old = fetch(card())
     old["request"]["url"] = f"{ORIGIN}/.well-known/agent.json"
-    import_jsonl(ledger, write(tmp_path, fetch(card()), old))
+    import_file(ledger, write(tmp_path, fetch(card()), old))
     first, second = imported(ledger)
     assert first.data["peer"] == second.data["peer"]
     assert [first.data["url"], second.data["url"]] == [CARD_URL, f"{ORIGIN}/.well-known/agent.json"]
@@ -128,7 +128,7 @@ def test_cards_of_both_well_known_paths_are_one_peer(ledger: ContractLedger, tmp
 
 def test_a_304_points_to_the_bytes_that_still_stand(ledger: ContractLedger, tmp_path: Path) -> None:
     again = fetch("", status=304, headers=[("If-None-Match", '"a"')])
-    import_jsonl(ledger, write(tmp_path, fetch(card()), again, send("m1", {"task": task("WORKING")})))
+    import_file(ledger, write(tmp_path, fetch(card()), again, send("m1", {"task": task("WORKING")})))
     full, unmodified, capture = imported(ledger)[:3]
     assert unmodified.data["not_modified"] == full.ref
     assert unmodified.data["asked_etag"] == '"a"'
@@ -139,7 +139,7 @@ def test_a_304_points_to_the_bytes_that_still_stand(ledger: ContractLedger, tmp_
 def test_a_304_for_another_path_says_nothing_of_these_bytes(ledger: ContractLedger, tmp_path: Path) -> None:
     old = fetch("", status=304, headers=[("If-None-Match", '"a"')])
     old["request"]["url"] = f"{ORIGIN}/.well-known/agent.json"
-    import_jsonl(ledger, write(tmp_path, fetch(card()), old))
+    import_file(ledger, write(tmp_path, fetch(card()), old))
     last = imported(ledger)[-1]
     assert (last.type, last.data["status"]) == ("card.fetch_failed.v1", 304)
 
@@ -157,7 +157,7 @@ def test_a_304_for_another_path_says_nothing_of_these_bytes(ledger: ContractLedg
 def test_what_is_no_card_is_recorded_all_the_same(
     ledger: ContractLedger, tmp_path: Path, document: str, status: int, kind: str, flags: list[str] | None
 ) -> None:  # fmt: skip
-    import_jsonl(ledger, write(tmp_path, fetch(document, status=status), send("m1", {"task": task("WORKING")})))
+    import_file(ledger, write(tmp_path, fetch(document, status=status), send("m1", {"task": task("WORKING")})))
     first, capture = imported(ledger)[:2]
     assert (first.type, first.data.get("flags")) == (kind, flags)
     assert capture.data.get("contract_hash") is None
@@ -170,7 +170,7 @@ def test_a_card_with_more_interfaces_than_a_record_holds_is_recorded_whole_in_it
     big["supportedInterfaces"] += [
         {"url": f"{URL}/{i}", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for i in range(5000)
     ]
-    report = import_jsonl(ledger, write(tmp_path, fetch(big), send("m1", {"task": task("WORKING")})))
+    report = import_file(ledger, write(tmp_path, fetch(big), send("m1", {"task": task("WORKING")})))
     record = imported(ledger)[0]
     assert report.faults == []
     assert "interfaces-cut" in str(record.data["flags"])
@@ -179,7 +179,7 @@ def test_a_card_with_more_interfaces_than_a_record_holds_is_recorded_whole_in_it
 
 def test_a_failed_card_fetch_says_how(ledger: ContractLedger, tmp_path: Path) -> None:
     failed = line({"method": "GET", "url": CARD_URL, "headers": []}, None, error="ConnectTimeout: timed out")
-    import_jsonl(ledger, write(tmp_path, failed))
+    import_file(ledger, write(tmp_path, failed))
     (record,) = imported(ledger)
     assert (record.type, record.data["outcome"]) == ("card.fetch_failed.v1", "timeout")
     assert record.content("error") == b"ConnectTimeout: timed out"
@@ -212,7 +212,7 @@ def streamed(body: str, error: str | None = None) -> Line:
 
 
 def test_a_stream_is_one_record_an_event_and_one_for_its_end(ledger: ContractLedger, tmp_path: Path) -> None:
-    import_jsonl(ledger, write(tmp_path, fetch(card()), streamed(STREAM + "\r\n\r\n")))
+    import_file(ledger, write(tmp_path, fetch(card()), streamed(STREAM + "\r\n\r\n")))
     assert facts(ledger, "leg", "sequence", "state_read", "error_kind", "flags")[1:] == [
         ("stream-event", 0, "submitted", None, None),
         ("stream-event", 1, None, None, None),
@@ -228,14 +228,14 @@ def test_a_stream_is_one_record_an_event_and_one_for_its_end(ledger: ContractLed
 def test_the_last_event_of_a_stream_that_was_cut_is_kept_and_flagged(
     ledger: ContractLedger, tmp_path: Path, error: str | None, how: str
 ) -> None:
-    import_jsonl(ledger, write(tmp_path, fetch(card()), streamed(STREAM, error)))
+    import_file(ledger, write(tmp_path, fetch(card()), streamed(STREAM, error)))
     legs = facts(ledger, "leg", "state_read", "error_kind", "flags")
     assert ("stream-event", "completed", None, ["truncated"]) in legs
     assert ("stream-end", None, how, None) in legs
 
 
 def test_a_push_goes_to_the_task_that_it_names(ledger: ContractLedger, tmp_path: Path) -> None:
-    report = import_jsonl(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}), push(DONE)))
+    report = import_file(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}), push(DONE)))
     assert report.pushes == 1
     last = imported(ledger)[-1]
     assert (last.stream, last.data["leg"], last.data["direction"]) == (imported(ledger)[1].stream, "push", "in")
@@ -243,8 +243,8 @@ def test_a_push_goes_to_the_task_that_it_names(ledger: ContractLedger, tmp_path:
 
 
 def test_a_push_for_a_task_of_an_earlier_import_is_found_in_the_ledger(ledger: ContractLedger, tmp_path: Path) -> None:
-    import_jsonl(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")})))
-    import_jsonl(ledger, write(tmp_path, push(DONE), name="later.jsonl"))
+    import_file(ledger, write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")})))
+    import_file(ledger, write(tmp_path, push(DONE), name="later.jsonl"))
     assert imported(ledger)[-1].stream == imported(ledger)[1].stream
 
 
@@ -252,7 +252,7 @@ def test_a_push_for_a_task_of_an_earlier_import_is_found_in_the_ledger(ledger: C
 def test_a_push_that_names_no_known_task_is_recorded_under_the_file(
     ledger: ContractLedger, tmp_path: Path, body: object
 ) -> None:
-    report = import_jsonl(ledger, write(tmp_path, push(body)))
+    report = import_file(ledger, write(tmp_path, push(body)))
     (record,) = imported(ledger)
     assert record.stream == f"peer:{report.source[:32]}"
 
@@ -286,7 +286,7 @@ def test_lines_that_cannot_be_read_are_recorded_reported_and_stop_nothing(
     ledger: ContractLedger, tmp_path: Path
 ) -> None:
     good = send("m1", {"task": task("WORKING")})
-    report = import_jsonl(ledger, write(tmp_path, fetch(card()), *BAD_LINES, "", "   ", good))
+    report = import_file(ledger, write(tmp_path, fetch(card()), *BAD_LINES, "", "   ", good))
     assert [fault.line for fault in report.faults] == list(range(2, 2 + len(BAD_LINES)))
     assert report.tasks == 1
     bad = [record for record in imported(ledger) if record.data.get("flags") == ["unreadable-line"]]
@@ -309,7 +309,7 @@ def test_lines_that_cannot_be_read_are_recorded_reported_and_stop_nothing(
 def test_a_fault_says_what_was_expected_and_never_shows_a_value(
     ledger: ContractLedger, tmp_path: Path, text: str, problem: str
 ) -> None:
-    assert import_jsonl(ledger, write(tmp_path, text)).faults == [(1, problem)]
+    assert import_file(ledger, write(tmp_path, text), form="jsonl").faults == [(1, problem)]
 
 
 def test_ids_and_headers_beyond_all_measure_still_fit_a_record(ledger: ContractLedger, tmp_path: Path) -> None:
@@ -327,20 +327,20 @@ def test_ids_and_headers_beyond_all_measure_still_fit_a_record(ledger: ContractL
         headers=headers,
         url=URL + "?" + "q" * 90_000,
     )
-    report = import_jsonl(ledger, write(tmp_path, fetch(card()), wild))
+    report = import_file(ledger, write(tmp_path, fetch(card()), wild))
     assert report.faults == []
     assert facts(ledger, "leg", "flags")[-1] == ("response", ["oversize-id"])
 
 
 def test_times_of_the_source_are_claims_in_its_own_spelling(ledger: ContractLedger, tmp_path: Path) -> None:
     odd, exact = "yesterday, about noon", "2026-09-14T17:00:00.123456789+08:00"
-    import_jsonl(ledger, write(tmp_path, fetch(card(), at=odd), send("m1", at=exact)))
+    import_file(ledger, write(tmp_path, fetch(card(), at=odd), send("m1", at=exact)))
     assert [record.data.get("claimed_at") for record in imported(ledger)] == [odd, exact, exact]
 
 
 def test_every_record_names_its_file_and_line(ledger: ContractLedger, tmp_path: Path) -> None:
     file = write(tmp_path, fetch(card()), "", send("m1", {"task": task("WORKING")}))
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert {str(record.data["source_file"]) for record in imported(ledger)} == {digest}
     assert [record.data["line"] for record in imported(ledger)] == [1, 3, 3, 3, 3]

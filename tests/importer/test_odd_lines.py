@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.capture.jsonl_line import read_line
 from a2a_ledger.errors import FormatError
 from a2a_ledger.ledger import ContractLedger
@@ -68,7 +68,7 @@ def encoded(made: Line) -> str:
 @pytest.mark.parametrize("member", MEMBERS)
 def test_a_file_goes_on_behind_lines_with_odd_texts(ledger: ContractLedger, tmp_path: Path, member: str) -> None:
     odd = [encoded(with_member(member, text)) for text in ODD]
-    report = import_jsonl(ledger, write(tmp_path, *odd, send("m2", {"task": task("WORKING", task_id="T2")})))
+    report = import_file(ledger, write(tmp_path, *odd, send("m2", {"task": task("WORKING", task_id="T2")})))
     assert report.lines == len(ODD) + 1
     assert {fault.line for fault in report.faults} <= set(range(1, len(ODD) + 1))
     assert kinds(ledger)[-2:] == ["response", "task.bound.v1"]
@@ -87,7 +87,7 @@ def test_half_a_surrogate_pair_where_wire_text_belongs_is_a_fault_of_its_line(me
 def test_no_value_of_any_member_stops_a_file(tmp_path: Path, members: list[tuple[str, object]]) -> None:
     with ContractLedger.open(":memory:", follow=False) as ledger:
         file = write(tmp_path, *(encoded(with_member(member, value)) for member, value in members), send("last"))
-        report = import_jsonl(ledger, file)
+        report = import_file(ledger, file)
         assert report.lines == len(members) + 1
         assert kinds(ledger)[-1] == "request"
         ledger.catch_up()
@@ -118,7 +118,7 @@ def grant(url: str, **answer: Any) -> Line:  # noqa: ANN401 - members of a respo
 def test_a_token_request_is_imported_without_its_bodies(
     ledger: ContractLedger, tmp_path: Path, url: str, first: list[Line], answer: Line
 ) -> None:
-    import_jsonl(ledger, write(tmp_path, *first, grant(url, **answer)))
+    import_file(ledger, write(tmp_path, *first, grant(url, **answer)))
     assert (holding(ledger, SECRET), holding(ledger, TOKEN)) == ([], [])
     assert "request" in kinds(ledger)
 
@@ -126,7 +126,7 @@ def test_a_token_request_is_imported_without_its_bodies(
 def test_the_oauth_members_of_a_strange_call_to_the_agent_itself_are_cut(
     ledger: ContractLedger, tmp_path: Path
 ) -> None:
-    import_jsonl(ledger, write(tmp_path, fetch(card()), grant(URL)))
+    import_file(ledger, write(tmp_path, fetch(card()), grant(URL)))
     assert (holding(ledger, SECRET), holding(ledger, TOKEN)) == ([], [])
     assert (imported(ledger)[1].content("body") or b"").startswith(b"grant_type=client_credentials&client_secret=***")
 
@@ -140,7 +140,7 @@ def test_a_key_is_cut_where_an_older_card_or_another_half_of_it_put_it(ledger: C
     }
     said = {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": f"bad keys {TOKEN} {SECRET}"}]}}
     sent = send("m1", said, url=f"{URL}?subkey={TOKEN}&half={SECRET}", headers=[])
-    import_jsonl(ledger, write(tmp_path, fetch(old), fetch(hybrid, tag='"b"'), sent))
+    import_file(ledger, write(tmp_path, fetch(old), fetch(hybrid, tag='"b"'), sent))
     assert (holding(ledger, SECRET), holding(ledger, TOKEN)) == ([], [])
 
 
@@ -154,7 +154,7 @@ def test_the_head_of_a_stream_stands_with_event_0_and_its_cookie_nowhere(
     sent["response"] = {"status": 200, "headers": head, "body": body}
     empty = send("m2", {})
     empty["response"] = {"status": 200, "headers": head, "body": ""}
-    import_jsonl(ledger, write(tmp_path, fetch(card()), sent, empty))
+    import_file(ledger, write(tmp_path, fetch(card()), sent, empty))
     assert holding(ledger, TOKEN) == []
     streamed = [record for record in imported(ledger) if str(record.data.get("leg")).startswith("stream")]
     assert [record.data.get("status") for record in streamed] == [200, None, None, 200, 200]
@@ -167,7 +167,7 @@ def test_an_answer_that_broke_off_says_so_and_is_judged(ledger: ContractLedger, 
     broken = send("m1", {}, error="RemoteProtocolError: closed", headers=BEARER)
     demand = [["www-authenticate", 'Basic realm="x"'], ["content-type", "text/event-stream"]]
     broken["response"] = {"status": 401, "headers": demand, "body": '{"err'}
-    import_jsonl(ledger, write(tmp_path, fetch(offered), broken))
+    import_file(ledger, write(tmp_path, fetch(offered), broken))
     assert kinds(ledger)[-2:] == ["response", "error"]
     assert "truncated" in str(imported(ledger)[-2].data["flags"])
     assert ("auth-demand", "peer", "certain") in findings(ledger)
@@ -178,16 +178,16 @@ def test_a_session_in_a_path_is_in_no_record_and_in_no_task_id(ledger: ContractL
     rest["supportedInterfaces"][0] |= {"url": f"{ORIGIN}/v1", "protocolBinding": "HTTP+JSON"}
     asked: Line = {"method": "GET", "url": f"{ORIGIN}/v1/tasks/T1;jsessionid={TOKEN}?historyLength=1", "headers": []}
     answered: Line = {"status": 200, "headers": [], "body": json.dumps(task("WORKING"))}
-    import_jsonl(ledger, write(tmp_path, fetch(rest), line(asked, answered), line(asked, answered)))
+    import_file(ledger, write(tmp_path, fetch(rest), line(asked, answered), line(asked, answered)))
     assert holding(ledger, TOKEN) == []
     assert kinds(ledger).count("task.adopted.v1") == 1
 
 
 def test_an_unreadable_line_of_any_length_can_be_read_back(ledger: ContractLedger, tmp_path: Path) -> None:
-    import_jsonl(ledger, write(tmp_path, "x" * (1024 * 1024 + 9)))
+    import_file(ledger, write(tmp_path, "x" * (1024 * 1024 + 9)))
     assert imported(ledger)[0].content("body") == b"*" * (1024 * 1024 + 9)
 
 
 def test_a_call_keeps_its_words(ledger: ContractLedger, tmp_path: Path) -> None:
-    import_jsonl(ledger, write(tmp_path, fetch(card()), call("ListTasks", {"code": TOKEN}, {"password": SECRET})))
+    import_file(ledger, write(tmp_path, fetch(card()), call("ListTasks", {"code": TOKEN}, {"password": SECRET})))
     assert (len(holding(ledger, TOKEN)), len(holding(ledger, SECRET))) == (1, 1)

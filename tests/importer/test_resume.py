@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.ledger import ContractLedger
 from tests.importer.lines import call, card, fetch, send, task, write
@@ -63,7 +63,7 @@ def test_cut_before_any_append_an_import_goes_on_and_loses_and_repeats_nothing(t
         "",
     )
     with ContractLedger.open(tmp_path / "whole", follow=False) as ledger:
-        import_jsonl(ledger, file)
+        import_file(ledger, file)
         whole = shape(ledger)
     cuts = 0
     while True:
@@ -73,7 +73,7 @@ def test_cut_before_any_append_an_import_goes_on_and_loses_and_repeats_nothing(t
         with ledger:
             ledger.appends_left = cuts
             try:
-                import_jsonl(ledger, file)
+                import_file(ledger, file)
             except StoreError:
                 done = False
             else:
@@ -81,10 +81,10 @@ def test_cut_before_any_append_an_import_goes_on_and_loses_and_repeats_nothing(t
             if done:
                 break
             ledger.appends_left = -1
-            import_jsonl(ledger, file)
+            import_file(ledger, file)
             assert shape(ledger) == whole, f"cut before append {cuts}"
             with pytest.raises(UsageError, match="imported already"):
-                import_jsonl(ledger, file)
+                import_file(ledger, file)
         cuts += 1
     assert cuts >= 8
 
@@ -92,9 +92,9 @@ def test_cut_before_any_append_an_import_goes_on_and_loses_and_repeats_nothing(t
 def test_again_tells_the_same_tasks_anew_from_the_first_line(ledger: ContractLedger, tmp_path: Path) -> None:
     polls = [call("GetTask", {"id": "T1"}, task(state), headers=()) for state in ("WORKING", "COMPLETED")]
     file = write(tmp_path, fetch(card()), send("m1", {"task": task("WORKING")}, headers=()), *polls)
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     once = imported(ledger)
-    report = import_jsonl(ledger, file, again=True)
+    report = import_file(ledger, file, again=True)
     assert (report.first_line, report.lines, report.tasks) == (1, 4, 1)
     second = imported(ledger)[len(once) :]
     assert [record.type for record in second] == [record.type for record in once]
@@ -106,28 +106,28 @@ def test_again_tells_the_same_tasks_anew_from_the_first_line(ledger: ContractLed
 
 def test_a_file_that_grew_is_another_file(ledger: ContractLedger, tmp_path: Path) -> None:
     file = write(tmp_path, fetch(card()))
-    import_jsonl(ledger, file)
+    import_file(ledger, file)
     with file.open("a") as more:
         more.write(json.dumps(send("m1")) + "\n")
-    assert import_jsonl(ledger, file).first_line == 1
+    assert import_file(ledger, file).first_line == 1
 
 
 def test_an_empty_file_is_no_import(ledger: ContractLedger, tmp_path: Path) -> None:
     file = write(tmp_path, "", "  ")
-    assert import_jsonl(ledger, file).lines == 0
+    assert import_file(ledger, file).lines == 0
     assert imported(ledger) == []
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "."])
 def test_a_file_that_cannot_be_read_is_said(ledger: ContractLedger, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be read: "):
-        import_jsonl(ledger, tmp_path / name)
+        import_file(ledger, tmp_path / name)
 
 
 def test_progress_is_told_in_octets(ledger: ContractLedger, tmp_path: Path) -> None:
     file = write(tmp_path, fetch(card()), send("m1"))
     told: list[tuple[int, int]] = []
-    import_jsonl(ledger, file, progress=lambda done, size: told.append((done, size)))
+    import_file(ledger, file, progress=lambda done, size: told.append((done, size)))
     size = file.stat().st_size
     assert told[-1] == (size, size)
     assert len(told) == 2

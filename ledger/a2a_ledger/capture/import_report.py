@@ -22,12 +22,19 @@ class ImportReport:
 
     source: str
     """SHA-256 of the file, hex."""
+    form: str = "jsonl"
+    """Its format, one of `formats.FORMATS`."""
     first_line: int = 1
-    """Where it began; more than 1 if it went on behind an earlier, unfinished import."""
+    """The line, or the number of the entry, where it began: not the first if it went on behind an unfinished import."""
     lines: int = 0
+    """Lines, or entries, that were taken."""
     exchanges: int = 0
     cards: int = 0
     pushes: int = 0
+    snapshots: int = 0
+    """Tasks out of a dump of a task store."""
+    lone: int = 0
+    """Messages that came without their other half."""
     tasks: int = 0
     """Tasks that were opened by a send."""
     adopted: int = 0
@@ -39,11 +46,14 @@ class ImportReport:
         """Return the report as a JSON object."""
         return {
             "source": self.source,
+            "format": self.form,
             "first_line": self.first_line,
             "lines": self.lines,
             "exchanges": self.exchanges,
             "cards": self.cards,
             "pushes": self.pushes,
+            "snapshots": self.snapshots,
+            "lone": self.lone,
             "tasks": self.tasks,
             "adopted": self.adopted,
             "events": self.events,
@@ -52,9 +62,12 @@ class ImportReport:
 
     def summary(self) -> str:
         """Return the report as one line for people."""
-        resumed = f" (went on at line {self.first_line})" if self.first_line > 1 else ""
-        unread = f"; {len(self.faults)} lines could not be read" if self.faults else ""
+        one, many = ("line", "lines") if self.form == "jsonl" else ("entry", "entries")
+        resumed = f" (went on at {one} {self.first_line})" if self.first_line > 1 else ""
+        unread = f"; {len(self.faults)} {many} could not be read" if self.faults else ""
+        more = f", {self.snapshots} snapshots of tasks" if self.snapshots else ""
+        more += f", {self.lone} messages alone" if self.lone else ""
         return (
-            f"{self.lines} lines{resumed}: {self.exchanges} exchanges, {self.cards} card fetches, "
-            f"{self.pushes} pushes, {self.tasks} tasks, {self.adopted} adopted; {self.events} events{unread}"
+            f"{self.lines} {many}{resumed}: {self.exchanges} exchanges, {self.cards} card fetches, "
+            f"{self.pushes} pushes, {self.tasks} tasks, {self.adopted} adopted{more}; {self.events} events{unread}"
         )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.jsonl_line import read_line
+from a2a_ledger.capture.jsonl_line import ExchangeLine
 from a2a_ledger.capture.method_card import CARD_METHOD
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.events import MessageRecorded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from a2a_ledger.capture.formats.entry import Entry
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.ledger import ContractLedger
@@ -27,19 +29,23 @@ class Source:
 
     sha256: str
     octets: int
-    last_line: int
-    """The last line that is not blank, 0 if there is none."""
-    last: bytes
-    """What stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where an import begins."""
+    """How far an earlier import came: behind the last entry of which something is recorded."""
 
-    line: int
-    recorded: Record | None = None
-    """What is recorded of the line already: its request, or the answer that holds a card which is not."""
+    reached: int
+    """Its number."""
+    last: Record
+    """The last record of it."""
+    goes_on: bool
+    """That record is its request, or the answer that holds a card which is not recorded: the rest is still to come."""
+
+    def is_at(self, entry: Entry) -> bool:
+        """Say whether this is the entry, or the part of one, that the last record is of."""
+        parts = {"whole", "asked"} if _is_request(self.last) else {"whole", "answered"}
+        return entry.number == self.reached and entry.part in parts
 
 
 class WithoutEarlierRun:
@@ -72,59 +78,69 @@ class WithoutEarlierRun:
 
 
 def digest_of(path: str | os.PathLike[str]) -> Source:
-    """Read a file once, for its digest, its size and its last line that is not blank."""
-    digest, octets, last, text = hashlib.sha256(), 0, 0, b""
-    for number, raw in lines_of(path):
-        digest.update(raw)
-        octets += len(raw)
-        if line := raw.strip(b" \t\r\n"):
-            last, text = number, line
-    return Source(digest.hexdigest(), octets, last, text)
-
-
-def lines_of(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file, line ends included, numbered from 1.
+    """Read a file once, for its digest and its size.
 
     Raises:
         UsageError: it cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
-            yield from enumerate(file, start=1)
+            return Source(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())
     except OSError as error:
         raise UsageError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from error
 
 
-def start_of(ledger: ContractLedger, source: Source, path: str | os.PathLike[str], *, again: bool) -> Start:
-    """Return where to begin: at the first line, or behind what an earlier import has recorded.
+def start_of(
+    ledger: ContractLedger,
+    source: Source,
+    entries: Callable[[], Iterator[Entry]],
+    path: str | os.PathLike[str],
+    *,
+    again: bool,
+) -> Start | None:
+    """Return what an earlier import has recorded; None: begin with the first entry.
+
+    Args:
+        ledger: where it would be recorded.
+        source: the file.
+        entries: what is in it.
+        path: its name, for errors.
+        again: whatever is recorded, begin with the first entry.
 
     Raises:
         UsageError: all of it is recorded already, and `again` is not set.
     """
     recorded = ledger.store.tagged(f"import:{source.sha256}", limit=1, desc=True)
     if again or not recorded:
-        return Start(1)
-    line = recorded[0].data.get("line")
+        return None
+    last = recorded[0]
+    line = last.data.get("line")
     reached = line if isinstance(line, int) else 0
-    if _is_request(recorded[0]) and (reached < source.last_line or _has_answer(source.last)):
-        return Start(reached, recorded[0])
-    if _awaits_card(recorded[0]):
-        return Start(reached, recorded[0])
-    if reached < source.last_line:
-        return Start(reached + 1)
+    start = Start(reached, last, _is_request(last) or _awaits_card(last))
+    final = deque(entries(), maxlen=1)
+    if not final or not start.is_at(final[0]) or _awaits_card(last) or (_is_request(last) and _has_answer(final[0])):
+        return start
     raise UsageError(
         f"{os.fspath(path)}: imported already, up to line {reached} (SHA-256 {source.sha256[:16]}…); "
         "give --again to import it once more"
     )
 
 
-def _has_answer(line: bytes) -> bool:
-    """Say whether a line's second half is something to record; one that was sent and never answered has none."""
+def request_of(ledger: ContractLedger, source: Source, number: int) -> Record | None:
+    """Return the newest record of an entry's request: an import that was cut short goes on with its answer."""
+    for record in ledger.store.tagged(f"import:{source.sha256}", desc=True):
+        if record.data.get("line") == number and _is_request(record):
+            return record
+    return None
+
+
+def _has_answer(entry: Entry) -> bool:
+    """Say whether an entry's second half is something to record; what was sent and never answered has none."""
     try:
-        read = read_line(line)
+        read = entry.read(entry.raw)
     except FormatError:
         return False
-    return read.response is not None or read.failure is not None
+    return isinstance(read, ExchangeLine) and (read.response is not None or read.failure is not None)
 
 
 def _awaits_card(record: Record) -> bool:

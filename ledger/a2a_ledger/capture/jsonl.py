@@ -1,9 +1,9 @@
-"""Import of exchanges as JSON lines: the recorded dispute of somebody who ran without a ledger.
+"""Import of exchanges from a file: the recorded dispute of somebody who ran without a ledger.
 
 The same attribution, redaction and events as live, but `how` is `import`, the contract is
-`contract.reconstructed.v1`, and nothing is ever said to have been decided (docs/format.md section 4).
-A line that cannot be read is recorded as that: with what cannot be read nothing can be redacted, so its
-length and commitment stand for it. A line's request is appended before its answer is, and an answer
+`contract.reconstructed.v1`, and nothing is ever said to have been decided (docs/format.md section 13.4).
+An entry that cannot be read is recorded as that: with what cannot be read nothing can be redacted, so its
+length and commitment stand for it. An entry's request is appended before its answer is, and an answer
 whole: an import that was cut short goes on behind the last record.
 """
 
@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.import_report import ImportReport, LineFault
-from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, lines_of, start_of
+from a2a_ledger.capture.formats.entry import Snapshot
+from a2a_ledger.capture.import_alone import lone_events, snapshot_event, snapshot_leg
+from a2a_ledger.capture.import_report import LineFault
 from a2a_ledger.capture.jsonl_card import LineCards
-from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, read_line
+from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine
 from a2a_ledger.capture.known_schemes import KnownSchemes
 from a2a_ledger.capture.method_card import answers_with_card
 from a2a_ledger.capture.outside import as_said, is_outside
@@ -42,9 +43,10 @@ from a2a_ledger.events import MessageRecorded, TaskAdopted, TaskBound
 from a2a_ledger.wire import Leg, parse_push, parse_request, parse_response, parse_stream_event, split_stream
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from a2a_ledger.capture.formats.entry import Entry, Lone
+    from a2a_ledger.capture.import_report import ImportReport
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.recorder import Seen
     from a2a_ledger.codec import Draft, Record
@@ -56,42 +58,6 @@ if TYPE_CHECKING:
 
 _MAX_PENDING = 500
 _PEER_DIGITS = 32
-
-
-def import_jsonl(
-    ledger: ContractLedger,
-    path: str | os.PathLike[str],
-    *,
-    again: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> ImportReport:
-    """Import a file of exchanges, one JSON object a line.
-
-    Args:
-        ledger: where they go; the verifier runs over them as over everything else.
-        path: the file.
-        again: import a file that was imported before once more, from its first line.
-        progress: called after each line with the octets done and the octets in all.
-
-    Raises:
-        UsageError: the file cannot be read, or was imported before.
-        ReadOnlyError: the ledger cannot be written.
-        StoreError: it could not be recorded; what was reported is there, and the same call goes on.
-    """
-    source = digest_of(path)
-    start = start_of(ledger, source, path, again=again)
-    reader: LogReader = WithoutEarlierRun(ledger.store, source.sha256, ledger.store.size()) if again else ledger.store
-    job = _Import(ledger, reader, ImportReport(source.sha256, first_line=start.line))
-    done = 0
-    for number, raw in lines_of(path):
-        done += len(raw)
-        line = raw.strip(b" \t\r\n")
-        if line and number >= start.line:
-            job.take(number, line, start.recorded if number == start.line else None)
-        if progress is not None:
-            progress(done, source.octets)
-    job.flush()
-    return job.report
 
 
 @dataclass(slots=True)
@@ -108,16 +74,25 @@ class _Exchange:
     answers: Ref | None = None
 
 
-class _Import:
-    """One run over one file."""
+class Importer:
+    """One run over one file.
 
-    def __init__(self, ledger: ContractLedger, reader: LogReader, report: ImportReport) -> None:
+    Args:
+        ledger: where its entries go.
+        reader: what is looked up in the log.
+        report: what was done, filled in on the way.
+        url: where a message was sent that does not say.
+    """
+
+    def __init__(self, ledger: ContractLedger, reader: LogReader, report: ImportReport, url: str = "") -> None:
         self.report = report
+        self._url = url
         self._ledger = ledger
         self._reader = reader
         self._views = PeerViews(ledger.store)
         self._schemes = KnownSchemes(ledger.store, self._views)
         self._line_cards = LineCards(ledger, reader, self._views)
+        self._open: dict[int, _Exchange] = {}  # asked and not answered, by number: others came in between
         self._pending: list[Draft] = []
         self._binds = False  # what is pending ties ids to a task, which the next line must find
         self._peers: dict[str, Peer] = {}  # of the tasks met in this run, by the peer's id of them: for pushes
@@ -125,20 +100,28 @@ class _Import:
         self._number = 0
         self._claimed: str | None = None
 
-    def take(self, number: int, raw: bytes, recorded: Record | None) -> None:
-        """Record one line; `recorded`: how far it is in the log already."""
-        self._number, self._claimed = number, None
-        self.report.lines += 1
+    def take(self, entry: Entry, recorded: Record | None = None) -> None:
+        """Record one entry, or one part of it; `recorded`: how far it is in the log already."""
+        self._number, self._claimed = entry.number, None
+        self.report.lines += entry.part != "asked"
         kept = len(self._pending)
         try:
-            line = read_line(raw)
-            self._claimed = line.at
-            self._line(line, recorded)
+            read = entry.read(entry.raw)
+            if isinstance(read, ExchangeLine):
+                self._claimed = read.at
+                self._line(read, entry.part, recorded)
+            elif recorded is None:
+                self._alone(read)
         except FormatError as error:
             del self._pending[kept:]
-            self._unreadable(raw, str(error))
+            if entry.part != "asked":
+                self._unreadable(entry.raw, str(error))
         if self._binds or len(self._pending) >= _MAX_PENDING:
             self.flush()
+
+    def misses(self, entry: Entry) -> bool:
+        """Say whether this is the answer to a request that an earlier run has recorded."""
+        return entry.part == "answered" and entry.number not in self._open
 
     def flush(self) -> Ref | None:
         """Append what is pending; return where its last event came to lie."""
@@ -148,17 +131,20 @@ class _Import:
         self._pending, self._binds = [], False
         return appended[-1].ref
 
-    def _line(self, line: ExchangeLine, recorded: Record | None) -> None:
+    def _line(self, line: ExchangeLine, part: str, recorded: Record | None) -> None:
         asked = line.request
+        is_card = line.kind == "card" or (not line.kind and card_source(asked.method, asked.url))
         if recorded is not None:
             self._resume(line, recorded)
+        elif part == "asked":
+            if line.kind != "push" and not is_card:
+                self._open[self._number] = self._request(line)
         elif line.kind == "push":
             self._push(line)
-        elif line.kind == "card" or (not line.kind and card_source(asked.method, asked.url)):
+        elif is_card:
             self._card(line)
         else:
-            exchange = self._request(line)
-            self._answer(exchange)
+            self._answer(self._open.pop(self._number) if self._number in self._open else self._request(line))
 
     # ---- exchanges
 
@@ -167,7 +153,8 @@ class _Import:
         exchange = self._exchange(line)
         found = attribute(self._reader, exchange.leg, peer=exchange.peer)
         drafts = self._opening(exchange, found, self._in_force(exchange.peer, asked))
-        event, blobs = self._message(exchange, exchange.leg, exchange.seen, http_method=asked.method)
+        flags = () if asked.whole else ("truncated",)
+        event, blobs = self._message(exchange, exchange.leg, exchange.seen, http_method=asked.method, flags=flags)
         self._pending += [*drafts, self._draft(event, exchange.stream, blobs)]
         exchange.answers = self.flush()
         self.report.exchanges += 1
@@ -227,7 +214,9 @@ class _Import:
             body = b"" if exchange.outside else answer.body
             known = (*known, *seen.secrets)
             leg = without_secrets(parse_response(exchange.leg, answer.status, answer.headers, body), known)
-            event, blobs = self._message(exchange, leg, seen, flags=("truncated",) if failure else ())
+            event, blobs = self._message(
+                exchange, leg, seen, flags=() if answer.whole and failure is None else ("truncated",)
+            )
             self._pending.append(self._draft(event, exchange.stream, blobs))
             self._bind(exchange, [leg])
         if failure is not None:
@@ -263,8 +252,8 @@ class _Import:
             event, blobs = self._message(exchange, leg, seen, sequence=sequence, flags=flags)
             self._pending.append(self._draft(event, exchange.stream, blobs))
             legs.append(leg)
-        cut_short = failure.kind if failure else "closed"
-        whole = failure is None and (not events or events[-1].complete)
+        cut_short = failure.kind if failure else "closed" if answer.whole else "other"
+        whole = failure is None and answer.whole and (not events or events[-1].complete)
         event, blobs = stream_end_event(
             exchange.leg,
             peer=exchange.peer.id,
@@ -351,7 +340,7 @@ class _Import:
         self.report.pushes += 1
 
     def _sender(self, push: Leg) -> Peer | None:
-        """Return the peer whose task a push speaks of: a push comes to our own url, which tells nothing."""
+        """Return the peer whose task is spoken of: a push comes to our own url, and a dump names none at all."""
         if push.task_id is None:
             return None
         if push.task_id in self._peers:
@@ -361,6 +350,23 @@ class _Import:
         peers = {tag.removesuffix(ends).removeprefix("task:") for tag in tags}
         only = peers.pop() if len(peers) == 1 else ""
         return Peer(only, self._views.of(only).url) if len(only) == _PEER_DIGITS else None
+
+    # ---- what is no exchange
+
+    def _alone(self, read: Lone | Snapshot) -> None:
+        if isinstance(read, Snapshot):
+            leg = snapshot_leg(read)
+            peer = peer_of(self._reader, self._url, leg.task_id) if self._url else self._sender(leg)
+            found = attribute(self._reader, leg, peer=peer) if peer else None
+            stream = f"task:{found.task}" if found and found.task else f"peer:{peer.id if peer else self._nobody()}"
+            event, blobs = snapshot_event(read, leg, peer=peer.id if peer else self._nobody(), at=self._ledger)
+            self._pending.append(self._draft(event, stream, blobs))
+            self.report.snapshots += 1
+            return
+        whose = peer_of(self._reader, self._url, None).id if self._url else self._nobody()
+        for message, its_blobs in lone_events(read, peer=whose, url=self._url, at=self._ledger):
+            self._pending.append(self._draft(message, f"peer:{whose}", its_blobs))
+        self.report.lone += 1
 
     # ---- what cannot be read, and drafts
 

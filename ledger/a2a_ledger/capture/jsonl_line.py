@@ -37,6 +37,8 @@ class Asked:
     url: str
     headers: Headers
     body: bytes
+    whole: bool = True
+    """False: the source does not hold all of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Answered:
     status: int
     headers: Headers
     body: bytes
+    whole: bool = True
+    """False: the source does not hold all of the body."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,193 @@
+"""HAR 1.2, the archive of HTTP traffic that browsers and proxies write: its entries as exchanges.
+
+A HAR says what its recorder saw, with what it left out: bodies that are missing or cut (an event stream, as
+most browsers write it) are marked `truncated`. Entries are taken in the order of `startedDateTime`, as HAR 1.2
+asks of a reader; entries of one time, or without one that can be read, in the order of the file. Of exchanges
+that overlap, by their `time`, each is taken in two parts: a poll during a stream was answered before its end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
+
+from a2a_ledger.capture.formats.entry import Entry
+from a2a_ledger.capture.formats.fields import HTTP_STATUS, a_number, a_text, an_object, pairs_of, wrong
+from a2a_ledger.capture.formats.kind import kind_of
+from a2a_ledger.capture.formats.scan import Span, member, spans, start_of_value
+from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine, StatedFailure
+from a2a_ledger.errors import FormatError
+from a2a_ledger.wire.jsontext import lift, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.capture.formats.scan import Text
+    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.wire import Headers
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_LONGEST = 86_400_000.0  # ms
+
+
+class _Place(NamedTuple):
+    """Where an entry stands, in time and in the file."""
+
+    begun: datetime
+    number: int
+    ended: datetime
+    span: Span
+
+
+def entries(text: Text) -> Iterator[Entry] | None:
+    """Return the entries of a HAR in the order of their times; None if it is none.
+
+    Memory: a few numbers an entry, and one entry at a time.
+    """
+    log = member(text, start_of_value(text), "log")
+    listed = member(text, log.start, "entries") if log else None
+    if listed is None or text[listed.start : listed.start + 1] != b"[":
+        return None
+    return _in_order(text, listed.start)
+
+
+def _in_order(text: Text, start: int) -> Iterator[Entry]:
+    places: list[_Place] = []
+    latest = _LONG_AGO
+    for number, span in enumerate(spans(text, start), start=1):
+        latest, ended = _times(text, span, latest)
+        places.append(_Place(latest, number, ended, span))
+    places.sort()
+    steps: list[tuple[datetime, int, int, str]] = []  # when; what ends before what begins; which place; which part
+    until = _LONG_AGO
+    for at, place in enumerate(places):
+        following = places[at + 1].begun if at + 1 < len(places) else place.ended
+        if place.begun < place.ended and (place.begun < until or following < place.ended):
+            steps += [(place.begun, 1, at, "asked"), (place.ended, 0, at, "answered")]
+        else:
+            steps.append((place.begun, 1, at, "whole"))
+        until = max(until, place.ended)
+    for _, _, at, part in sorted(steps):
+        _, number, _, span = places[at]
+        yield Entry(number, text[span.start : span.end], span.end, read_entry, part)
+
+
+def _times(text: Text, span: Span, before: datetime) -> tuple[datetime, datetime]:
+    """Return when an entry began and ended; one that does not say when it began stands behind the one before it."""
+    stated = {
+        one.name: text[one.start : one.end]
+        for one in spans(text, span.start)
+        if one.name in {"startedDateTime", "time"}
+    }
+    try:
+        begun = datetime.fromisoformat(stated.get("startedDateTime", b"").strip(b'"').decode())
+        begun = begun.replace(tzinfo=begun.tzinfo or UTC)
+        return begun, begun + timedelta(milliseconds=_milliseconds(stated.get("time", b"0")))
+    except (ValueError, OverflowError):
+        return before, before
+
+
+def _milliseconds(octets: bytes) -> float:
+    try:
+        return min(max(float(octets), 0.0), _LONGEST)
+    except ValueError:
+        return 0.0
+
+
+def read_entry(raw: bytes) -> ExchangeLine:
+    """Read one entry.
+
+    Raises:
+        FormatError: it is not JSON, or no entry; the message names the member, what was expected and what was found.
+    """
+    read = read_json(raw)
+    if not read.ok:
+        raise FormatError(f"expected a HAR entry, found bytes that are not JSON ({', '.join(sorted(read.flags))})")
+    if "duplicate-keys" in read.flags:
+        raise FormatError("the same key stands twice in one object, so the entry reads in two ways")
+    entry = an_object("the entry", read.value)
+    request = an_object("request", entry.get("request"))
+    asked = Asked(
+        method=a_text("request.method", request.get("method")),
+        url=a_text("request.url", request.get("url")),
+        headers=_headers("request", request),
+        body=_posted(request),
+        whole=not _left_out(request, "postData"),
+    )
+    response = an_object("response", entry.get("response"))
+    status = a_number("response.status", response.get("status"))
+    answer = _answer(response, status) if status in HTTP_STATUS else None
+    return ExchangeLine(
+        at=lift(entry.get("startedDateTime"), set()),
+        kind=kind_of(asked),
+        request=asked,
+        response=answer,
+        failure=_failure(entry, response, status),
+    )
+
+
+def _answer(response: JsonObject, status: int) -> Answered:
+    stated = response.get("content")
+    content = an_object("response.content", {} if stated is None else stated)
+    body = _decoded("response.content", content)
+    size = content.get("size")
+    whole = not (isinstance(size, int) and size > len(body)) and not (
+        content.get("text") is None and _left_out(response, "text")
+    )
+    return Answered(status, _typed(_headers("response", response), content.get("mimeType")), body, whole=whole)
+
+
+def _failure(entry: JsonObject, response: JsonObject, status: int) -> StatedFailure | None:
+    """Return what went wrong, as the recorders spell it; HAR 1.2 has no member for that, and status 0 no answer."""
+    for value in (response.get("_error"), response.get("_failureText"), entry.get("_error")):
+        if isinstance(value, str) and value:
+            return StatedFailure(value.replace("_", " "))
+    return None if status in HTTP_STATUS else StatedFailure("no answer is recorded")
+
+
+def _left_out(holder: JsonObject, name: str) -> bool:
+    """Say whether octets were counted on the wire that the file does not hold."""
+    size = holder.get("bodySize")
+    return name not in holder and isinstance(size, int) and size > 0
+
+
+def _posted(request: JsonObject) -> bytes:
+    posted = request.get("postData")
+    if posted is None:
+        return b""
+    posted = an_object("request.postData", posted)
+    listed = posted.get("params")
+    if posted.get("text") in {None, ""} and isinstance(listed, list) and listed:
+        return urlencode(pairs_of("request.postData.params", listed)).encode()
+    return _decoded("request.postData", posted)
+
+
+def _decoded(where: str, holder: JsonObject) -> bytes:
+    text = holder.get("text")
+    if text is None:
+        return b""
+    if not isinstance(text, str):
+        wrong(f"{where}.text", "a text", text)
+    if holder.get("encoding", holder.get("_encoding")) != "base64":
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        wrong(f"{where}.text", "base64", "something else")
+
+
+def _headers(where: str, holder: JsonObject) -> Headers:
+    """Return the headers without the pseudo headers of HTTP/2 and 3, which say again what the url says."""
+    pairs = pairs_of(f"{where}.headers", holder.get("headers"))
+    return [(name, value) for name, value in pairs if not name.startswith(":")]
+
+
+def _typed(headers: Headers, stated: Json) -> Headers:
+    """Return headers with a content type: some recorders state it beside the body only."""
+    if any(name.lower() == "content-type" for name, _ in headers) or not isinstance(stated, str):
+        return headers
+    typed = lift(stated, set())
+    return [*headers, ("content-type", typed)] if typed else headers

@@ -1,0 +1,68 @@
+"""`import`: one file of recorded traffic, whatever its format, into a ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_ledger.capture.formats import FORMATS, opened
+from a2a_ledger.capture.import_report import ImportReport
+from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, request_of, start_of
+from a2a_ledger.capture.jsonl import Importer
+from a2a_ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from a2a_ledger.capture.reader import LogReader
+    from a2a_ledger.ledger import ContractLedger
+
+
+def import_file(  # noqa: PLR0913 - all that can be said about a file, each named at the call
+    ledger: ContractLedger,
+    path: str | os.PathLike[str],
+    *,
+    form: str | None = None,
+    url: str = "",
+    again: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImportReport:
+    """Import a file of recorded traffic (docs/format.md section 13.4).
+
+    Args:
+        ledger: where it goes; the verifier runs over it as over everything else.
+        path: the file.
+        form: one of `formats.FORMATS`; None: told by the content.
+        url: where a message was sent, or whose tasks a dump holds, for a file that does not say.
+        again: import a file that was imported before once more, from its first entry.
+        progress: called after each entry with the octets done and the octets in all.
+
+    Raises:
+        UsageError: the file cannot be read, is not of the format that was named, or was imported before.
+        ReadOnlyError: the ledger cannot be written.
+        StoreError: it could not be recorded; what was reported is there, and the same call goes on.
+    """
+    if form is not None and form not in FORMATS:
+        raise UsageError(f"expected a format out of {', '.join(FORMATS)}, found {form}")
+    source = digest_of(path)
+    with opened(path, form, url) as (found, entries):
+        start = start_of(ledger, source, entries, path, again=again)
+        reader: LogReader = (
+            WithoutEarlierRun(ledger.store, source.sha256, ledger.store.size()) if again else ledger.store
+        )
+        job = Importer(ledger, reader, ImportReport(source.sha256, form=found), url)
+        resumed = start is not None
+        for entry in entries():
+            if start is None:
+                asked = request_of(ledger, source, entry.number) if resumed and job.misses(entry) else None
+                job.take(entry, asked)
+            elif start.is_at(entry):
+                if start.goes_on and entry.part != "asked":
+                    job.take(entry, start.last)
+                start = None
+            if resumed and job.report.lines == 0:
+                job.report.first_line = entry.number + 1
+            if progress is not None:
+                progress(entry.done, source.octets)
+        job.flush()
+    return job.report
