@@ -17,7 +17,7 @@ from a2a_ledger import bundle as layout
 from a2a_ledger.bundle import IndexRow, blob_files, index_text, write_bundle
 from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of, format_hashes
 from a2a_ledger.codec import Hole, canonical, leaf, timestamp
-from a2a_ledger.divergence import RULE_SET
+from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import StoreError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.selection import TaskStory
-
-VERIFIER = "verifier"
-"""The follower whose position says how far findings are due."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from a2a_ledger.codec import first_stated, unread
-from a2a_ledger.divergence import RULE_SET
+from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import LedgerError
-from a2a_ledger.export import VERIFIER
 from a2a_ledger.selection import story_of
 from a2a_ledger.verify.proven import read_keys
 from a2a_ledger.verify.rerun import VIOLATION, Difference, Rerun

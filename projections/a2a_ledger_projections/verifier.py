@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import Tracking
 
-from a2a_ledger.divergence import Cases, payload_of, violation_of, violation_tag
+from a2a_ledger.divergence import VERIFIER, Cases, payload_of, violation_of, violation_tags
 from a2a_ledger.errors import ConflictError, StoreError
 from a2a_ledger.statement import sign_envelope
 from a2a_ledger.store.position import forget_position
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-NAME = "verifier"
+NAME = VERIFIER
 """The follower's name: its row of tracking holds log index + 1 of the last event that was judged."""
 
 PAGE = 500
@@ -127,7 +127,8 @@ class Verifier:
         return [self._draft(finding, signer) for finding in findings if not self._is_recorded(finding)]
 
     def _is_recorded(self, finding: Finding) -> bool:
-        return bool(self._store.tagged(violation_tag(finding, self._ledger.profile), limit=1))
+        tags = violation_tags(finding, self._ledger.profile)
+        return any(self._store.tagged(tag, limit=1) for tag in tags)
 
     def _draft(self, finding: Finding, signer: Signer) -> Draft:
         payload = payload_of(finding, self._ledger.origin, self._ledger.profile)

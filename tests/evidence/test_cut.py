@@ -21,6 +21,7 @@ from a2a_ledger.bundle import (
     stream_key_file,
 )
 from a2a_ledger.codec import canonical, findings_key, parse_canonical
+from a2a_ledger.divergence import RULE_SET, RULES
 from a2a_ledger.verify import verify
 from tests.evidence.forging import Files, export_key, files_of, judged, repacked, statuses
 from tests.evidence.refitting import claim, claims, signed_again, without
@@ -204,11 +205,14 @@ def test_under_another_rule_set_nothing_is_refuted_and_nothing_verified(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A newer verifier meets an honest older bundle."""
-    for module in ("verify.rerun", "verify.signed", "divergence.violation"):
-        monkeypatch.setattr(f"a2a_ledger.{module}.RULE_SET", "2")
+    for module in ("rerun", "signed"):
+        monkeypatch.setattr(f"a2a_ledger.verify.{module}.RULE_SETS", {"9": frozenset(RULES)})
+    monkeypatch.setattr("a2a_ledger.verify.rerun.RULE_SET", "9")
+    monkeypatch.setattr("a2a_ledger.verify.rerun._SETS", "9")
+    monkeypatch.setattr("a2a_ledger.divergence.rules.RULE_SETS", {"9": frozenset(RULES)})
     report = judged(case.bundle, case.log_key)
     assert (report.verdict, statuses(report)["R"]) == ("not proven", "NOT PROVEN")
-    assert "judged by rule set 1, here is 2" in report.claim("R").detail
+    assert f"judged by rule set {RULE_SET}, here are 9" in report.claim("R").detail
     assert "recorded, not found again: auth-demand, about: peer, certain" in report.claim("R").detail
 
 

@@ -34,7 +34,7 @@ def test_a_replay_comes_out_the_same(case: Case) -> None:
     assert (violation["rule"], violation["about"], violation["certainty"]) == ("auth-demand", "peer", "certain")
     assert violation["evidence"] == [6, 15]
     assert str(report).splitlines()[-1] == (
-        "same: 12 events, 1 decision, 1 violation, equal byte for byte (rule set 1, profile default)"
+        "same: 12 events, 1 decision, 1 violation, equal byte for byte (rule set 2, profile default)"
     )
 
 

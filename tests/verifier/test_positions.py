@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_ledger.divergence import VERIFIER
 from a2a_ledger.errors import StoreError
 from a2a_ledger.followers import FollowerThread
 from a2a_ledger.ledger import ContractLedger
@@ -22,7 +23,7 @@ from tests.verifier.ledger_story import LedgerStory, keys_of, recorded
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLLOWERS = ("verifier", task_contracts.VIEW.follower, peers.VIEW.follower)
+FOLLOWERS = (VERIFIER, task_contracts.VIEW.follower, peers.VIEW.follower)
 
 # What may stand in the cell, beside the digest that was there: another number forward and back, and every other type.
 CELLS: tuple[object, ...] = (1, 5, 98, 2**62, -1, 1.5, "x", b"\x00")
@@ -37,7 +38,7 @@ def place(tmp_path: Path) -> Path:
         story.capture(fetch)
         story.answer(story.ask(), task("STATE_ODD"))
         with ledger.store.transaction() as connection:
-            ledger.store.advance(connection, "verifier", 2)
+            ledger.store.advance(connection, VERIFIER, 2)
     return tmp_path / "audit"
 
 
@@ -71,7 +72,7 @@ def test_a_changed_position_is_refused_and_repaired_by_reading_from_the_start(
 
 @pytest.mark.parametrize("position", [10_000, 2**62])
 def test_a_position_beyond_the_log_is_refused_though_its_digest_fits(place: Path, position: int) -> None:
-    change(place, "verifier", position, row_digest(TRACKING, "verifier", position))
+    change(place, VERIFIER, position, row_digest(TRACKING, VERIFIER, position))
     with ContractLedger.open(place, follow=False) as ledger, pytest.raises(StoreError, match="where the log has"):
         ledger.catch_up()
 
@@ -80,7 +81,7 @@ def test_a_position_beyond_the_log_is_refused_though_its_digest_fits(place: Path
 def test_the_thread_says_it_once_and_rests_and_the_others_go_on(
     place: Path, caplog: pytest.LogCaptureFixture, cell: object
 ) -> None:
-    change(place, "verifier", cell)
+    change(place, VERIFIER, cell)
     with caplog.at_level(logging.ERROR), ContractLedger.open(place, follow=False) as ledger:
         thread = FollowerThread(ledger, None)
         thread.start()
@@ -93,7 +94,7 @@ def test_the_thread_says_it_once_and_rests_and_the_others_go_on(
         assert ledger.store.position(peers.VIEW.follower) == ledger.store.size()
         assert recorded(ledger) == []
     (told,) = [record.getMessage() for record in caplog.records]
-    assert told.startswith("follower verifier cannot go on and rests: ")
+    assert told.startswith(f"follower {VERIFIER} cannot go on and rests: ")
     assert "--from-start" in told
 
 

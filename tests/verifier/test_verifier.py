@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from a2a_ledger.contract import default_profile
-from a2a_ledger.divergence import Cases, RecordLog, judge, payload_of
+from a2a_ledger.divergence import VERIFIER, Cases, RecordLog, judge, payload_of
 from a2a_ledger.keys import parse_vkey
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.statement import open_envelope, parse_statement
@@ -133,7 +133,7 @@ def test_without_a_statement_key_nothing_is_written(ledger: ContractLedger) -> N
     del ledger.signers["statement"]
     assert follower(ledger).catch_up() == 0
     assert recorded(ledger) == []
-    assert ledger.store.position("verifier") == 0
+    assert ledger.store.position(VERIFIER) == 0
 
 
 def test_a_row_that_cannot_be_read_stops_nothing_else(place: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -147,7 +147,7 @@ def test_a_row_that_cannot_be_read_stops_nothing_else(place: Path, caplog: pytes
     with ContractLedger.open(place, follow=False) as ledger:
         verifier = Verifier(ledger)
         verifier.catch_up()
-        position = ledger.store.position("verifier")
+        position = ledger.store.position(VERIFIER)
         found = {cast("dict[str, str]", x["observed"])["state"] for x in (r.data for r in _violations_but(ledger, bad))}
     assert position >= size
     assert found == {"STATE_0", "STATE_1", "STATE_3", "STATE_4"}
@@ -166,10 +166,10 @@ def test_a_rule_that_fails_leaves_only_its_event_unjudged(
 ) -> None:
     many_tasks(LedgerStory(ledger=ledger), 3)
 
-    def failing(record: Record, *rest: object) -> list[Finding]:
+    def failing(record: Record, *rest: object, **named: object) -> list[Finding]:
         if record.data.get("state") == "STATE_1":
             raise RuntimeError("a defect in a rule")
-        return cast("Callable[..., list[Finding]]", judge)(record, *rest)
+        return cast("Callable[..., list[Finding]]", judge)(record, *rest, **named)
 
     monkeypatch.setattr("a2a_ledger.divergence.cases.judge", failing)
     verifier = Verifier(ledger)
@@ -219,7 +219,7 @@ def test_killed_at_any_moment_it_finds_everything_once(quick: Path) -> None:
         found = keys_of(recorded(ledger))
         assert len(found) == len(set(found)) == 125
         assert {key[2] for key in found} == {f"STATE_{index}" for index in range(0, 500, 4)}
-        assert ledger.store.position("verifier") == ledger.store.size()
+        assert ledger.store.position(VERIFIER) == ledger.store.size()
 
 
 def test_two_at_once_never_double(quick: Path) -> None:

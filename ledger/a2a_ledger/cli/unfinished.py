@@ -9,8 +9,8 @@ from a2a_ledger.cli.output import counted
 if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
 
-VERIFIER = "verifier"
-"""The follower whose position says how far findings are due."""
+VERIFIER = "verifier-2"
+"""The follower whose position says how far findings are due: `divergence.VERIFIER`, which is slow to import."""
 
 
 def unfinished(ledger: ContractLedger) -> list[str]:

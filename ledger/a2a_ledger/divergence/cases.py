@@ -11,6 +11,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from a2a_ledger.divergence.finding import RULE_SET
 from a2a_ledger.divergence.peer_case import PEER_EVENTS, PeerCase
 from a2a_ledger.divergence.reading import text
 from a2a_ledger.divergence.rules import judge
@@ -55,7 +56,7 @@ class Cases:
     nobody may stop the verifier by what he sends.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is read, what it is judged by, and the bounds
         self,
         log: CaseLog,
         profile: Profile,
@@ -63,9 +64,12 @@ class Cases:
         tasks: int = TASKS,
         peers: int = PEERS,
         on_failure: Callable[[Record, Exception], None] | None = None,
+        rule_set: str = RULE_SET,
     ) -> None:
+        """Begin with nothing; `rule_set` is a name of `finding.RULE_SETS`."""
         self._log = log
         self._profile = profile
+        self._rule_set = rule_set
         self._tasks: OrderedDict[str, TaskCase] = OrderedDict()
         self._peers: OrderedDict[str, PeerCase] = OrderedDict()
         self._most_tasks = tasks
@@ -110,7 +114,7 @@ class Cases:
 
     def _judge(self, record: Record, task: TaskCase | None, peer: PeerCase | None) -> list[Finding]:
         try:
-            return judge(record, task, peer, self._profile, self.lookup)
+            return judge(record, task, peer, self._profile, self.lookup, rule_set=self._rule_set)
         except StoreError:
             raise  # the log itself cannot be read: no defect of a rule
         except Exception as error:  # noqa: BLE001 - a defect in a rule must not let a peer silence all others

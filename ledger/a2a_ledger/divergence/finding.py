@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.events import JsonObject, Ref
 
-RULE_SET = "1"
+RULE_SET = "2"
 """Version of the rules, written into every violation."""
 
 CONTRACT = "contract"
@@ -41,6 +41,10 @@ RULES: dict[str, Rule] = {
         (_BREACH, "that the demand was unjustified", "that the client held no such credential"),
     ),
     "interface-drift": Rule(CONTRACT, (_BREACH, "that somebody else answered at the other interface")),
+    "extension-dropped": Rule(
+        CONTRACT,
+        (_BREACH, "that the peer noticed", "that the extension would have changed what the peer did"),
+    ),
     "auth-not-exercised": Rule(
         AUTHORIZATION,
         (
@@ -61,9 +65,30 @@ RULES: dict[str, Rule] = {
     ),
     "unknown-state": Rule(PROTOCOL, ("what the peer meant by it",)),
     "identity-swap": Rule(PROTOCOL, ("whose task or context the other id is",)),
+    "history-divergence": Rule(
+        PROTOCOL,
+        (
+            "which of the two is true of the peer's own store",
+            "that anything was deleted: histories may be trimmed and prove nothing by what they lack",
+        ),
+    ),
+    "artifact-rewritten": Rule(
+        PROTOCOL, ("which of the two contents is meant to count", "that the peer meant to hide the change")
+    ),
+    "late-after-final": Rule(PROTOCOL, ("that a client missed what came late",)),
+    "duplicate-id": Rule(PROTOCOL, ("which of the two contents the other side acted on",)),
+    "duplicate-keys": Rule(PROTOCOL, ("which way anybody read the body", "that it was meant to be read two ways")),
     "pin-dropped": Rule(PROTOCOL, ("that the peer works under another contract",)),
     "validator-lied": Rule(
         CARD, ("that the peer meant to hide the change: a cache or a proxy may have kept the old tag",)
+    ),
+    "signature-broken": Rule(
+        CARD,
+        (
+            "who changed the card or its signature",
+            "that the contract changed: a signature and a contract are judged apart",
+            "that the key is the peer's: it is one that the deployment trusted for it then",
+        ),
     ),
     "halves-disagree": Rule(CARD, ("which half the peer enforces", "that a client was misled by it")),
     "refetch-as-input": Rule(
@@ -78,7 +103,25 @@ RULES: dict[str, Rule] = {
     ),
     "task-error-mismatch": Rule(ERROR_SURFACE, (_BREACH, "that the peer's card changed")),
 }
-"""Every rule of this rule set by its name."""
+"""Every rule by its name."""
+
+_SINCE_2 = frozenset(
+    {
+        "history-divergence",
+        "artifact-rewritten",
+        "late-after-final",
+        "duplicate-id",
+        "duplicate-keys",
+        "extension-dropped",
+        "signature-broken",
+    }
+)
+
+VERIFIER = f"verifier-{RULE_SET}"
+"""The follower that signs findings, by which its position is kept: under new rules it reads the log from the start."""
+
+RULE_SETS: dict[str, frozenset[str]] = {"1": frozenset(RULES) - _SINCE_2, "2": frozenset(RULES)}
+"""The rules of every rule set that can be judged by, oldest first; a reading of a rule never changes within a set."""
 
 
 class Evidence(NamedTuple):
@@ -118,6 +161,7 @@ class Finding:
     tasks: tuple[str, ...] = ()
     frozen_hash: str | None = None
     frozen_form: str | None = None
+    rule_set: str = RULE_SET
     rule_class: str = field(init=False)
     not_established: tuple[str, ...] = field(init=False)
 

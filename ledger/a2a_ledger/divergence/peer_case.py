@@ -41,6 +41,7 @@ TAGS = 1024
 """Tags and reports of one peer that are remembered, the newest."""
 
 _OK = 200
+_TRUSTED_KEYS = frozenset({"policy", "ledger"})
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -111,6 +112,8 @@ class PeerCase:
     """By material: the newest fetch that the application made without saying why."""
     keys: dict[str, CardKey] = field(default_factory=dict[str, CardKey])
     """By a fetch's commitment: which card it asked for."""
+    signed: dict[CardKey, Evidence] = field(default_factory=dict[CardKey, Evidence])
+    """The newest fetch of each card whose signature was valid under a trusted key."""
     last_sent: int = -1
     """Log index of the newest task's capture."""
 
@@ -159,8 +162,12 @@ class PeerCase:
             _remember(self.tags, tag, fetch)
         if is_whole(record):
             self.windows[key_of(record)] = Window(fetch)
+        if trusted_signature(record) == "valid":
+            _remember(self.signed, key_of(record), fetch.evidence)
 
     def _sent(self, record: Record, lookup: Lookup) -> None:
+        if record.data.get("side") == "server":
+            return  # a task that the peer sent to us
         self.last_sent = record.n
         window = self.window_of(record, lookup)
         frozen = frozen_of(record)
@@ -241,6 +248,17 @@ def is_whole(record: Record) -> bool:
         and "lossy" not in flags
         and "not-a-card" not in flags
     )
+
+
+def trusted_signature(record: Record) -> str | None:
+    """Return what a trusted key says of a card's signature, `valid` or `invalid`; None: no trusted key decided.
+
+    A key inside the card proves that the card is whole, never who signed it.
+    """
+    signature = members(record.data.get("signature"))
+    status = text(signature, "status")
+    trusted = text(signature, "key") in _TRUSTED_KEYS
+    return status if trusted and status in {"valid", "invalid"} else None
 
 
 def tag_of(record: Record) -> tuple[str, ...] | None:

@@ -9,11 +9,21 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from a2a_ledger.codec import Hole
 from a2a_ledger.divergence.finding import Evidence, evidence_of
 from a2a_ledger.errors import FormatError
-from a2a_ledger.wire import SENDS, Leg, parse_push, parse_response, parse_stream_event
+from a2a_ledger.wire import (
+    SENDS,
+    Contents,
+    Leg,
+    contents_of,
+    parse_push,
+    parse_request,
+    parse_response,
+    parse_stream_event,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +105,8 @@ class Frozen:
     form: str
     interface: Interface
     skill: str | None
+    extensions: tuple[str, ...]
+    """What the task activated."""
     credential: tuple[str, ...]
     credential_visible: bool
     fetch: Ref | None
@@ -112,6 +124,7 @@ def frozen_of(record: Record) -> Frozen:
         form=text(data, "form") or "",
         interface=interface(data),
         skill=text(data, "skill"),
+        extensions=texts(data.get("extensions")),
         credential=texts(data.get("credential")),
         credential_visible=data.get("credential_visible") is True,
         fetch=ref(data, "fetch"),
@@ -177,6 +190,30 @@ def leg_of(record: Record) -> Leg:
     if data.get("leg") == "stream-event":
         return parse_stream_event(asked, body)
     return parse_response(asked, number(data, "status") or 0, headers, body)
+
+
+def request_leg_of(record: Record) -> Leg:
+    """Read a request's body and kept headers again, exactly as capture did."""
+    address = content(record, "url")
+    url = text(record.data, "url") or "" if address is None else address.decode("utf-8", "replace")
+    http_method = text(record.data, "http_method") or "POST"
+    return parse_request(http_method, url, headers_of(record), content(record, "body") or b"")
+
+
+class Saying(NamedTuple):
+    """A message record, read: its leg, and what it says."""
+
+    leg: Leg
+    contents: Contents
+
+
+def saying_of(record: Record) -> Saying:
+    """Read what a message record says; parts of it that stand as `*` are not compared with anything."""
+    leg = request_leg_of(record) if is_request(record) else leg_of(record)
+    if leg.payload is None:
+        return Saying(leg, Contents())
+    starred = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
+    return Saying(leg, contents_of(leg, starred=starred))
 
 
 def headers_of(record: Record) -> list[tuple[str, str]]:

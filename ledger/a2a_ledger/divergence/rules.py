@@ -7,17 +7,24 @@ and orders by the log index alone: never by a clock of ours or of the peer.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from a2a_ledger.divergence.finding import RULE_SET, RULE_SETS
 from a2a_ledger.divergence.matter import Matter
 from a2a_ledger.divergence.reading import CAPTURED, CARD_FETCHED, MESSAGE, is_inbound, is_request
+from a2a_ledger.divergence.rules_artifact import artifact_rules, late_after_final
 from a2a_ledger.divergence.rules_authorization import not_exercised, stale_capture, weaker_authorization
 from a2a_ledger.divergence.rules_card import card_rules
 from a2a_ledger.divergence.rules_conduct import conduct_rules
 from a2a_ledger.divergence.rules_contract import answer_rules, request_rules
 from a2a_ledger.divergence.rules_demand import alert_rules, demand_rules
 from a2a_ledger.divergence.rules_error import error_rules
+from a2a_ledger.divergence.rules_extension import extension_dropped
+from a2a_ledger.divergence.rules_history import history_rules
 from a2a_ledger.divergence.rules_protocol import protocol_rules
+from a2a_ledger.divergence.rules_twice import duplicate_id, duplicate_keys
+from a2a_ledger.divergence.task_case import SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +37,14 @@ if TYPE_CHECKING:
     from a2a_ledger.divergence.task_case import TaskCase
 
 
-def judge(
-    record: Record, task: TaskCase | None, peer: PeerCase | None, profile: Profile, lookup: Lookup
+def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
+    record: Record,
+    task: TaskCase | None,
+    peer: PeerCase | None,
+    profile: Profile,
+    lookup: Lookup,
+    *,
+    rule_set: str = RULE_SET,
 ) -> list[Finding]:
     """Return what the rules say about one event.
 
@@ -41,10 +54,26 @@ def judge(
         peer: The peer's case before the event; None leaves out the rules that need card fetches.
         profile: The deployment's profile: its `[[alias]]` tables silence `interface-drift`.
         lookup: Finds earlier records, for the bytes of a card that is compared.
+        rule_set: A name of `RULE_SETS`; an older one finds again what was found under it.
 
     Returns:
-        The findings in a fixed order. An adopted task is recorded, never judged.
+        The findings in a fixed order. An adopted task is recorded, never judged, and so is what we
+        recorded as the agent: no answer of our own is held against us as if a peer had given it.
     """
+    rules = RULE_SETS[rule_set]
+    found = _judge(record, task, peer, profile, lookup)
+    return [
+        finding if finding.rule_set == rule_set else replace(finding, rule_set=rule_set)
+        for finding in found
+        if finding.rule in rules
+    ]
+
+
+def _judge(
+    record: Record, task: TaskCase | None, peer: PeerCase | None, profile: Profile, lookup: Lookup
+) -> list[Finding]:
+    if record.data.get("side") == SERVER:
+        return []
     if record.type == CARD_FETCHED and peer is not None and record.stream == f"peer:{peer.peer}":
         return [*card_rules(record, peer, lookup), *weaker_authorization(record, peer)]
     if record.type == CAPTURED and peer is not None:
@@ -62,6 +91,9 @@ def _of_task(
         matter = Matter(record, task, profile, lookup, None)
         if frozen is not None:
             yield from request_rules(matter, frozen)
+            yield from extension_dropped(matter, frozen)
+        yield from duplicate_id(matter, task.saying(record).contents)
+        yield from duplicate_keys(matter)
     elif is_inbound(record):
         matter = Matter(record, task, profile, lookup, task.request_of(record))
         if frozen is not None:
@@ -70,6 +102,12 @@ def _of_task(
             yield from not_exercised(matter, frozen)
             yield from error_rules(matter, frozen)
         yield from protocol_rules(matter)
+        saying = task.saying(record)
+        yield from history_rules(matter, saying.contents)
+        yield from artifact_rules(matter, saying)
+        yield from late_after_final(matter, saying)
+        yield from duplicate_id(matter, saying.contents)
+        yield from duplicate_keys(matter)
     else:
         matter = Matter(record, task, profile, lookup, None)
         if frozen is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of
 from a2a_ledger.divergence.finding import Finding, evidence_of, in_order
-from a2a_ledger.divergence.peer_case import fetch_of, tag_of
+from a2a_ledger.divergence.peer_case import fetch_of, key_of, tag_of, trusted_signature
 from a2a_ledger.divergence.reading import CARD_FETCHED, content, members, text, texts
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def card_rules(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[Findi
         return
     yield from _validator_lied(record, peer, lookup)
     yield from _halves_disagree(record, peer)
+    yield from _signature_broken(record, peer)
 
 
 def _validator_lied(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[Finding]:
@@ -87,6 +88,32 @@ def _halves_disagree(record: Record, peer: PeerCase) -> Iterator[Finding]:
         "members": differing,
     }
     yield _finding(record, peer, "halves-disagree", raw_hash, observed)
+
+
+def _signature_broken(record: Record, peer: PeerCase) -> Iterator[Finding]:
+    """A card's signature does not verify under a key that is trusted for this peer, as it was judged when it came.
+
+    Once a card (its octets). Where an earlier card at the same place had a valid one, that fetch is shown too. What no
+    trusted key decides is no finding: no signature, an unknown key, a key inside the card, a shape that is not
+    understood, a card that came out of a library instead of the wire.
+    """
+    raw_hash = text(record.data, "raw_hash")
+    if raw_hash is None or trusted_signature(record) != "invalid" or record.data.get("not_modified") is not None:
+        return
+    if ("signature-broken", raw_hash) in peer.reported:
+        return
+    signature = members(record.data.get("signature"))
+    before = peer.signed.get(key_of(record))
+    observed: dict[str, Json] = {
+        "raw": raw_hash,
+        "contract": text(record.data, "contract_hash"),
+        "form": text(record.data, "form"),
+        "kid": (text(signature, "kid") or "")[:_LONGEST] or None,
+        "alg": (text(signature, "alg") or "")[:_LONGEST] or None,
+        "key": text(signature, "key"),
+        "valid_at": None if before is None else before.n,
+    }
+    yield _finding(record, peer, "signature-broken", raw_hash, observed, *([before] if before else []))
 
 
 def _finding(

@@ -20,21 +20,30 @@ from a2a_ledger.divergence.reading import (
     RECONSTRUCTED,
     REDIRECTS,
     Frozen,
+    Saying,
     content,
     frozen_of,
     is_inbound,
     is_request,
-    leg_of,
+    members,
     number,
     ref,
+    saying_of,
     text,
+    texts,
     went_well,
 )
-from a2a_ledger.wire import TERMINAL
+from a2a_ledger.divergence.spoken import Spoken
+from a2a_ledger.wire import SENDS, TERMINAL
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.finding import Finding
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger.wire import Leg
+
+SERVER = "server"
+"""Side of a message that we recorded as the agent: what the rules hold against a peer, they never hold against us."""
 
 REMEMBERED = 128
 """Requests, answers and reports of one task that are remembered, newest first."""
@@ -53,8 +62,12 @@ class Asked:
     context_id: str | None
     version: str | None
     credential: tuple[str, ...]
+    message_id: str | None = None
+    history_length: int | None = None
     answered_task: str | None = None
     answered_context: str | None = None
+    ended: Ended | None = None
+    """Where its stream ended, by the peer's word."""
 
 
 class Said(NamedTuple):
@@ -63,6 +76,13 @@ class Said(NamedTuple):
     evidence: Evidence
     value: str
     answers: str | None
+
+
+class Ended(NamedTuple):
+    """The event by which a stream ended, and the state that it left the task in."""
+
+    evidence: Evidence
+    state: str | None
 
 
 @dataclass(slots=True)
@@ -95,6 +115,17 @@ class TaskCase:
     """The send that opened the task."""
     last_act: Evidence | None = None
     """Our newest send or cancel."""
+    spoken: Spoken = field(default_factory=Spoken)
+    extensions: dict[str, None] = field(default_factory=dict[str, None])
+    """What our sends so far asked for, in a header or in the message."""
+    _read: tuple[str, Saying] | None = None
+    """The record that was read last: it is judged, and then taken in."""
+
+    def saying(self, record: Record) -> Saying:
+        """Return what a message record says, read once."""
+        if self._read is None or self._read[0] != record.c:
+            self._read = (record.c, saying_of(record))
+        return self._read[1]
 
     def request_of(self, record: Record) -> Asked | None:
         """Return the remembered request that this answers."""
@@ -144,6 +175,8 @@ class TaskCase:
             _remember(self.contexts, task_id, context_id, keep_first=True)
 
     def _message(self, record: Record) -> None:
+        if record.data.get("side") == SERVER:
+            return
         self.peer = self.peer or text(record.data, "peer") or ""
         self.imported = self.imported or record.how == "import"
         if is_request(record):
@@ -154,6 +187,11 @@ class TaskCase:
     def _request(self, record: Record) -> None:
         data = record.data
         evidence = evidence_of(record)
+        leg, said = self.saying(record)
+        self.spoken.request(evidence, said)
+        if text(data, "method") in SENDS:
+            for uri in carried(record, leg.payload):
+                _remember(self.extensions, uri, None)
         if text(data, "method") in ACTS:
             self.last_act = evidence
             self.sent = self.sent or evidence
@@ -167,6 +205,8 @@ class TaskCase:
             context_id=text(data, "context_id"),
             version=text(data, "wire_version"),
             credential=tuple(name for name in names if isinstance(name, str)),
+            message_id=text(data, "message_id"),
+            history_length=leg.history_length,
         )
         _remember(self.asked, record.ref["c"], asked)
 
@@ -177,12 +217,15 @@ class TaskCase:
         answers = ref(data, "answers")
         answers_c = None if answers is None else answers["c"]
         self.last_answer = evidence
-        self.redirect = leg_of(record).redirect if number(data, "status") in REDIRECTS else None
+        leg, said = self.saying(record)
+        self.redirect = leg.redirect if number(data, "status") in REDIRECTS else None
         self.version = self.version or text(data, "wire_version")
         if went_well(record):
             self.first_answer = self.first_answer or evidence
-            if asked is not None and asked.method is not None:
-                self.worked.add(asked.method)
+            if asked is not None:
+                if asked.method is not None:
+                    self.worked.add(asked.method)
+                self.spoken.answered(asked.message_id, record.ver)
         task_id, context_id = text(data, "task_id"), text(data, "context_id")
         if asked is not None and answers_c is not None:
             _remember(self.asked, answers_c, asked)  # a long stream's request stays among the newest
@@ -197,6 +240,21 @@ class TaskCase:
                 self.terminal = Said(evidence, state, answers_c)
         if self.acknowledged is None and self.acknowledges(record):
             self.acknowledged = Said(evidence, "pin", answers_c)
+        self.spoken.answer(record, evidence, said, stale=self.is_stale(record))
+        if asked is not None and asked.ended is None and self._ends(record, leg):
+            asked.ended = Ended(evidence, state)
+
+    def is_stale(self, record: Record) -> bool:
+        """Say whether this answers a request from before the history that the peer has shown of its task."""
+        shown = self.spoken.histories.get(text(record.data, "task_id") or "")
+        return shown is not None and self.precedes(record, Said(shown.evidence, "", shown.answers))
+
+    def _ends(self, record: Record, leg: Leg) -> bool:
+        """Say whether a stream ends here: by `final` up to 0.3, by a terminal state from 1.0 on."""
+        if record.data.get("leg") != "stream-event":
+            return False
+        agreed = (self.frozen.interface["version"] if self.frozen else None) or self.version or ""
+        return leg.final or (leg.state_read in TERMINAL and not agreed.startswith("0"))
 
     def acknowledges(self, record: Record) -> bool:
         """Say whether a Task of the peer carries our pin in its own metadata."""
@@ -207,6 +265,11 @@ class TaskCase:
             and self.frozen.contract_hash is not None
             and pin.get("contractHash") == self.frozen.contract_hash
         )
+
+
+def carried(record: Record, message: JsonObject | None) -> tuple[str, ...]:
+    """Return the extensions that a send asks for: by header, or in its message."""
+    return (*texts(record.data.get("extensions")), *texts(members(message).get("extensions")))
 
 
 TASK_EVENTS = frozenset({ADOPTED, BOUND, CAPTURED, MESSAGE, RECONSTRUCTED})

@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import finding_tag, leaf
-from a2a_ledger.divergence.finding import RULE_SET
+from a2a_ledger.divergence.finding import RULE_SETS
 from a2a_ledger.events import ViolationDetected
 from a2a_ledger.statement import VIOLATION, leaf_subject, statement, violation_predicate
 
@@ -31,7 +31,7 @@ def payload_of(finding: Finding, origin: str, profile: Profile) -> bytes:
     framed = finding.frozen_hash is not None
     predicate = violation_predicate(
         rule=finding.rule,
-        rule_set=RULE_SET,
+        rule_set=finding.rule_set,
         profile_hash=profile.hash,
         subject=finding.subject,
         trigger=finding.trigger.ref["c"],
@@ -62,7 +62,7 @@ def violation_of(finding: Finding, payload: bytes, profile: Profile) -> Violatio
         about=finding.about,
         certainty=finding.certainty,
         basis=finding.basis,
-        rule_set=RULE_SET,
+        rule_set=finding.rule_set,
         profile_hash=profile.hash,
         peer=finding.peer,
         subject=finding.subject,
@@ -82,4 +82,16 @@ def violation_of(finding: Finding, payload: bytes, profile: Profile) -> Violatio
 
 def violation_tag(finding: Finding, profile: Profile) -> str:
     """Return the lookup tag under which the violation of a finding is recorded at most once."""
-    return finding_tag(finding.rule, RULE_SET, profile.hash, finding.trigger.ref["c"], finding.subject)
+    return finding_tag(finding.rule, finding.rule_set, profile.hash, finding.trigger.ref["c"], finding.subject)
+
+
+def violation_tags(finding: Finding, profile: Profile) -> list[str]:
+    """Return the tags under which it may be recorded: its own, and those of the same finding under other rule sets.
+
+    What was found and signed under an older rule set is not found anew when the log is judged by a newer one.
+    """
+    return [
+        finding_tag(finding.rule, rule_set, profile.hash, finding.trigger.ref["c"], finding.subject)
+        for rule_set, rules in RULE_SETS.items()
+        if finding.rule in rules
+    ]

@@ -15,13 +15,22 @@ from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
 from a2a_ledger.codec import Hole, canonical, tags_of
 from a2a_ledger.codec.fields import data_of
 from a2a_ledger.contract.profile import parse_profile
-from a2a_ledger.divergence import RULE_SET, Cases, RecordLog, payload_of, violation_of, violation_tag
+from a2a_ledger.divergence import (
+    RULE_SET,
+    RULE_SETS,
+    Cases,
+    RecordLog,
+    payload_of,
+    violation_of,
+    violation_tag,
+    violation_tags,
+)
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.freshness import decide, inputs_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from a2a_ledger.bundle import Bundle
     from a2a_ledger.codec import Record
@@ -34,6 +43,7 @@ VIOLATION: Final = "violation.detected.v1"
 
 _NEEDS_PEER: Final = frozenset({"own-conduct", "card"})
 _NEEDS_PEER_RULES: Final = frozenset({"weaker-authorization"})
+_SETS: Final = " and ".join(RULE_SETS)
 _OUTSIDE: Final = frozenset({"stream_commitment", "holes"})  # said by store and codec, not by a rule
 
 
@@ -107,11 +117,14 @@ class Rerun:
         except LedgerError as problem:
             run.missing = f"{REPLAY_PROFILE} cannot be read: {problem}"
             return run
-        if engine["rule_set"] != RULE_SET:
-            run._leave_all(f"judged by rule set {engine['rule_set']}, here is {RULE_SET}")
+        rule_set = cast("str", engine["rule_set"])
+        if rule_set not in RULE_SETS:
+            run._leave_all(f"judged by rule set {rule_set}, here are {_SETS}")
+            rule_set = RULE_SET
         shown = sorted(records.values(), key=lambda record: record.n)
         run.decide_again(shown)
-        run.judge_again(shown, RecordLog(shown), profile, verified_to=cast("int", engine["verified_to"]), partial=True)
+        verified_to = cast("int", engine["verified_to"])
+        run.judge_again(shown, RecordLog(shown), profile, verified_to=verified_to, partial=True, rule_set=rule_set)
         return run
 
     def decide_again(self, records: Iterable[Record]) -> None:
@@ -140,8 +153,15 @@ class Rerun:
             if canonical(again) != canonical(record.data):
                 self._differ(record.n, "decision", _decision(record.data), _decision(again))
 
-    def judge_again(
-        self, records: Iterable[Record], log: CaseLog, profile: Profile, *, verified_to: int, partial: bool
+    def judge_again(  # noqa: PLR0913 - what is judged, and what it was judged by
+        self,
+        records: Iterable[Record],
+        log: CaseLog,
+        profile: Profile,
+        *,
+        verified_to: int,
+        partial: bool,
+        rule_set: str = RULE_SET,
     ) -> None:
         """Judge the records again and compare with the findings among them.
 
@@ -151,12 +171,12 @@ class Rerun:
             profile: the profile of the time.
             verified_to: how far the verifier had read, as a log size: behind it a finding may be due.
             partial: the log lacks events of the peer and of other tasks.
+            rule_set: the rules that the verifier had read by: what they find must be recorded, under them or under
+                older ones. What is recorded under other rules that are known here is found again under those.
 
         A finding about the peer as a whole is compared where it was recorded and is else nobody's business here.
         """
         recorded: dict[str, Record] = {}
-        cases = Cases(log, profile)
-        found: list[Finding] = []
         shown: dict[int, Record] = {}
         for record in records:
             shown[record.n] = record
@@ -164,11 +184,14 @@ class Rerun:
                 self._take_recorded(record, profile, recorded)
             else:
                 self._hold_profile(record, profile)
-                found += cases.judge(record)
-        for finding in found:
+        at_the_time = frozenset(recorded)
+        rule_sets = {rule_set, *(str(told.data["rule_set"]) for told in recorded.values())}
+        for finding in _found(shown.values(), log, profile, rule_sets):
             told = recorded.pop(violation_tag(finding, profile), None)
             if told is not None:
                 self._compare(told, finding, profile, _gap(_evidence(told), shown) if partial else "")
+            elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
+                continue  # recorded under other rules, which say the same of it
             elif finding.trigger.n >= verified_to:
                 self._leave(
                     f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
@@ -190,9 +213,10 @@ class Rerun:
         listed = data.get("not_established")
         sentences = [str(item) for item in listed] if isinstance(listed, list) else []
         self.not_established += tuple(item for item in sentences if item not in self.not_established)
-        if data.get("rule_set") != RULE_SET:
-            self._leave_all(f"event {record.n} was found by rule set {data.get('rule_set')}, here is {RULE_SET}")
-        if not self._hold_profile(record, profile) or data.get("rule_set") != RULE_SET:
+        known = data.get("rule_set") in RULE_SETS
+        if not known:
+            self._leave_all(f"event {record.n} was found by rule set {data.get('rule_set')}, here are {_SETS}")
+        if not self._hold_profile(record, profile) or not known:
             self.recorded = (*self.recorded, _finding(data))
             return
         tag = _tag_of(record)
@@ -246,6 +270,17 @@ class Rerun:
         """Note that what comes out here need not be what came out then."""
         self._elsewhere = True
         self._leave(why)
+
+
+def _found(
+    records: Iterable[Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]
+) -> Iterator[Finding]:
+    """Judge the records by each of these rule sets."""
+    judged = [record for record in records if record.type != VIOLATION]
+    for rule_set in sorted(rule_sets):
+        cases = Cases(log, profile, rule_set=rule_set)
+        for record in judged:
+            yield from cases.judge(record)
 
 
 def _tag_of(record: Record) -> str:

@@ -20,7 +20,7 @@ from a2a_ledger.bundle import (
     statement_file,
 )
 from a2a_ledger.codec import Hole, canonical
-from a2a_ledger.divergence import RULE_SET, RULES
+from a2a_ledger.divergence import RULE_SETS, RULES
 from a2a_ledger.divergence.finding import CARD
 from a2a_ledger.errors import FormatError, LedgerError, SignatureError
 from a2a_ledger.statement import BASE_URI, VIOLATION, Subject, leaf_subject, open_envelope, parse_statement
@@ -195,10 +195,11 @@ def _check_place(record: Record) -> None:
     """A finding stands where its rule belongs, with the class and the open ends that the table gives the rule."""
     data = record.data
     name = str(data.get("rule"))
-    if data.get("rule_set") == RULE_SET:
-        rule = RULES.get(name)
-        if rule is None:
-            raise FormatError(f"{record_file(record.n)}: rule set {RULE_SET} has no rule {name[:80]}")
+    rule_set = str(data.get("rule_set"))
+    if rule_set in RULE_SETS:
+        if name not in RULE_SETS[rule_set]:
+            raise FormatError(f"{record_file(record.n)}: rule set {rule_set} has no rule {name[:80]}")
+        rule = RULES[name]
         if (data.get("rule_class"), data.get("not_established")) != (rule.rule_class, [*rule.not_established]):
             raise FormatError(f"{record_file(record.n)}: not the class and the open ends of rule {name}")
     of_peer = data.get("rule_class") == CARD or name == _PEER_WIDE

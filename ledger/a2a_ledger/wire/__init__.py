@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from a2a_ledger.wire.answer import read_answer, read_pin, rpc_id
+from a2a_ledger.wire.contents import ArtifactContent, Contents, MessageContent, Running, contents_of, repeated_members
 from a2a_ledger.wire.demand import Demand, challenges
 from a2a_ledger.wire.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
 from a2a_ledger.wire.leg import Headers, Leg, WireError, header, version_of
@@ -27,17 +28,23 @@ __all__ = [
     "SENDS",
     "STATES",
     "TERMINAL",
+    "ArtifactContent",
+    "Contents",
     "Demand",
     "Headers",
     "Leg",
+    "MessageContent",
+    "Running",
     "SseEvent",
     "SseParser",
     "WireError",
+    "contents_of",
     "header",
     "parse_push",
     "parse_request",
     "parse_response",
     "parse_stream_event",
+    "repeated_members",
     "split_stream",
     "version_of",
 ]
@@ -184,6 +191,7 @@ def _operation(leg: Leg, method: Method | None, params: Json, query: dict[str, s
         tenant=lift(member(params, "tenant") or query.get("tenant"), flags, MAX_NAME),
         pin=read_pin(message, flags),
         history_length=asked if isinstance(asked, int) and not isinstance(asked, bool) else None,
+        payload=message if isinstance(message, dict) else None,
     )
 
 

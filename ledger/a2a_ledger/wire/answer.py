@@ -83,6 +83,7 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
         return replace(leg, kind="list") if isinstance(member(value, "tasks"), list) else leg
     if (leg.method is None or leg.method in WRAPPED) and not (envelope == "1.0" and _wraps_in_0_3(leg)):
         leg = replace(leg, envelope=envelope)
+    leg = replace(leg, payload=inner)
     context = lift(member(inner, "contextId", "sessionId"), flags)
     if kind == "message":
         text, data = _parts(inner)

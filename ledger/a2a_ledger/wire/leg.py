@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from a2a_ledger.events import Json
+    from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.wire.demand import Demand
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -85,6 +85,8 @@ class Leg:
     """A status update of 0.1 to 0.3 said that it is the last."""
     history_length: int | None = None
     """Of a request: the history that it asked for; 0 is not the same as not stated."""
+    payload: JsonObject | None = field(default=None, compare=False, repr=False)
+    """The Task, message or update itself, of a request its message: what `contents` reads."""
     flags: tuple[str, ...] = ()
     """Sorted: batch duplicate-keys not-json odd-id oversize-id too-deep unrepresentable."""
 

@@ -1,0 +1,97 @@
+"""Rules on what stands twice: one id for two contents (`duplicate-id`), one member with two values (`duplicate-keys`).
+
+Both hold against either side: a client whose body reads two ways is as much the cause of a dispute as a peer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from a2a_ledger.divergence.reading import content, is_request, texts
+from a2a_ledger.divergence.spoken import CONTENTS
+from a2a_ledger.wire import Running, repeated_members
+from a2a_ledger.wire.sse import data_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from a2a_ledger.divergence.finding import Evidence, Finding
+    from a2a_ledger.divergence.matter import Matter
+    from a2a_ledger.events import Json
+    from a2a_ledger.wire import Contents
+
+_LONGEST = 128
+_MOST = 16
+
+
+def duplicate_id(matter: Matter, said: Contents) -> Iterator[Finding]:
+    """`duplicate-id`: one id, two contents: a message that was recorded otherwise, or two in one Task.
+
+    Who says the second one is who it is about. A retry with the same content, a copy with ids filled in, and the
+    same message in status and history are equal. What a *history* says of a message that was recorded before is
+    `history-divergence`, and a complete artifact that changes `artifact-rewritten`.
+
+    Established: that the id names two contents on this task. Not established: which of them the other side acted on.
+    """
+    for pointer, one in (("/message", said.message), ("/status/message", said.status)):
+        known = None if one is None or one.id is None else matter.case.spoken.messages.get(one.id)
+        if one is None or known is None or one.digest is None:
+            continue
+        if one.digest not in known.digests and len(known.digests) < CONTENTS:
+            yield _twice(matter, "message", one.id or "", pointer, known.evidence)
+    messages = [(one.id, one.digest) for one in (*said.history, said.status) if one is not None]
+    for name in _differing(messages):
+        if name not in matter.case.spoken.messages:  # else it has been said above, or is the history's divergence
+            yield _twice(matter, "message", name, "/history")
+    artifacts = [(one.id, Running(one.pieces).digest() if one.pieces else None) for one in said.artifacts]
+    for name in _differing(artifacts):
+        yield _twice(matter, "artifact", name, "/artifacts")
+
+
+def _differing(listed: Iterable[tuple[str | None, str | None]]) -> list[str]:
+    """Return the ids that stand with two contents."""
+    first: dict[str, str] = {}
+    found: dict[str, None] = {}
+    for name, digest in listed:
+        if name is not None and digest is not None and first.setdefault(name, digest) != digest:
+            found[name] = None
+    return list(found)[:_MOST]
+
+
+def _twice(matter: Matter, what: str, name: str, pointer: str, evidence: Evidence | None = None) -> Finding:
+    return matter.finding(
+        "duplicate-id",
+        about=_speaker(matter),
+        subject=f"{what}:{name[:_LONGEST]}",
+        evidence=(evidence,),
+        observed={"id": what, "value": name[:_LONGEST], "pointer": pointer},
+    )
+
+
+def _speaker(matter: Matter) -> str:
+    return "client" if is_request(matter.record) else "peer"
+
+
+def duplicate_keys(matter: Matter) -> Iterator[Finding]:
+    """`duplicate-keys`: a body holds one member twice in one object, with two values.
+
+    Two readers of JSON take two meanings from it, and both are right (RFC 8259 section 4); what the recorder shows of
+    the message is the last value. The same value twice reads in one way, and is no finding.
+
+    Established: that the body reads two ways. Not established: which way anybody read it; that it was meant.
+    """
+    if "duplicate-keys" not in texts(matter.record.data.get("flags")):
+        return
+    names = [_shown(name) for name in repeated_members(data_of(content(matter.record, "body") or b""))]
+    if names:
+        listed: list[Json] = [*names[:_MOST]]
+        yield matter.finding(
+            "duplicate-keys",
+            about=_speaker(matter),
+            subject=f"{matter.record.data.get('direction')}:{names[0]}",
+            observed={"members": listed, "count": len(names)},
+        )
+
+
+def _shown(name: str) -> str:
+    return name[:_LONGEST].encode("utf-8", "replace").decode()
