@@ -237,6 +237,7 @@ class ContractAccepted(Event):
     acceptance: str  # auto not-weaker manual
     who: str
     fetch: Ref
+    card_ids: list[str] | None = None  # see ContractCaptured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +252,7 @@ class CardServed(Event):
     contract_hash: str | None
     form: str
     status: int
+    fetch: Ref | None = None  # of a proxy that rewrites cards: the fetch of the card that this one was made from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +301,8 @@ class ContractCaptured(Event):
     pin: JsonObject | None  # what was attached
     caller: str
     skill: str | None = None
+    card_ids: list[str] | None = None  # what its card is looked up by, section 4: the lookup tag `agreed`
+    side: str | None = None  # "server": frozen by the agent, from the card that it served last; None: by the client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +362,7 @@ class MessageRecorded(Event):
     trace: str | None = None  # trace id of traceparent
     flags: list[str] | None = None  # not-json duplicate-keys bad-sse truncated oversize-id unrepresentable
     tenant: str | None = None
+    side: str | None = None  # "server": recorded by the agent, a request came in; None: by the client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,6 +126,7 @@ class Call:
             pin=self.pin,
             caller=bound.kept.caller,
             skill=skills[0] if len(skills) == 1 and len(skills[0]) <= _MAX_NAME else None,
+            card_ids=bound.kept.key.agreed_as,
         )
         return event, {"contract": bound.contract.canonical, "terms": bound.terms.canonical}
 

@@ -244,6 +244,7 @@ class Builds:
             acceptance=choice,
             who="client built again",
             fetch=chosen.kept.fetch,
+            card_ids=chosen.kept.key.agreed_as,
         )
         blobs: dict[str, Content | bytes] = {"diff": diff_text(change)} if change else {}
         await desk.write([desk.ledger.draft(event, stream=f"peer:{chosen.peer}", blobs=blobs)])

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.address import normal_url
 from a2a_ledger.capture.redact import Secret, cut_url
+from a2a_ledger.codec import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from a2a_ledger.events import Credential, JsonObject
+    from a2a_ledger.events import Credential, Json, JsonObject
     from a2a_ledger.wire import Headers
 
 HEADERS = "headers"
@@ -54,6 +55,7 @@ place of their own in the record."""
 _FRAGMENT = re.compile(r"#.*", re.DOTALL)
 _USER_INFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#@]*@")
 _DIGITS = 16
+_ID_DIGITS = 32
 _LONGEST = 1024
 """A longer url does not stand whole in the record, so that it needs a `variant` as well."""
 
@@ -72,6 +74,23 @@ class CardKey(NamedTuple):
     def place(self) -> tuple[str, str, str]:
         """Where the card lies, whoever asks, in whatever version: what a contract in force belongs to."""
         return self.source, self.url, self.variant
+
+    @property
+    def agreed_as(self) -> list[str]:
+        """Return the ids that what was agreed to of this card is looked up by, the nearest first.
+
+        See the lookup tag `agreed` in docs/format.md section 4. Whoever asks is held to what was agreed to at one
+        place. But an extended card may differ by caller: it is held to what was agreed to with the same credential,
+        else by the same caller class, for a token may be new.
+        """
+        if self.source != "extended":
+            return [_id_of([*self.place])]
+        marks: list[Json] = [[scheme, mac] for scheme, mac in self.credential]
+        return [_id_of([*self.place, self.caller, marks]), _id_of([*self.place, self.caller])]
+
+
+def _id_of(parts: list[Json]) -> str:
+    return hashlib.sha256(canonical(parts)).hexdigest()[:_ID_DIGITS]
 
 
 def key_of(data: JsonObject) -> CardKey:

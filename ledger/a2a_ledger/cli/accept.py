@@ -58,6 +58,7 @@ def accept_contract(ledger: ContractLedger, peer: str, wanted: str, *, who: str)
         acceptance="manual",
         who=who,
         fetch=seen[new_hash].ref,
+        card_ids=key_of(seen[new_hash].data).agreed_as,
     )
     blobs = {"diff": diff_text(change)} if change else {}
     (appended,) = ledger.append([ledger.draft(event, stream=f"peer:{peer}", blobs=blobs)])

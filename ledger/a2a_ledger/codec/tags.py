@@ -8,7 +8,7 @@ find; no proof rests on one.
 |---|---|---|
 | `task:<peer>:<peer's task id>` | task.bound, task.adopted | the local task |
 | `context:<peer>:<context id>` | task.bound, task.adopted, message.recorded | a conversation |
-| `message:<peer>:<message id>` | message.recorded: an outgoing send | a resend of the same message |
+| `message:<peer>:<message id>` | message.recorded: a send of the client | a resend of the same message |
 | `trace:<trace id>` | message.recorded | a distributed trace |
 | `sent:<peer>` | contract.captured, contract.reconstructed | the newest sends to a peer |
 | `lists:<interface url>` | card.fetched | the peers whose cards list a url |
@@ -19,6 +19,7 @@ find; no proof rests on one.
 | `ack:<stream>:<ver>` | finding.acknowledged | whether a finding is acknowledged |
 | `manifest:<peer>` | card.manifest | manifests of a peer |
 | `accepted:<peer>` | contract.accepted | acceptances of a peer's contract |
+| `agreed:<peer>:<card id>` | contract.captured, contract.accepted | what was agreed to of one card |
 | `cardkey:<peer>` | card_key.added, card_key.retired | the keys that may speak for a peer's cards |
 | `aborted:<peer>` | send.aborted | sends that a change of contract stopped |
 | `hint:<peer>` | message.recorded: an answer 401 | hints that the card may be stale |
@@ -83,7 +84,8 @@ def _message(data: JsonObject) -> Iterator[str]:
         yield from _joined("hint", data, "peer")
     method = data.get("method")
     is_send = isinstance(method, str) and method in _SENDS
-    if is_send and data.get("direction") == "out" and data.get("leg") == "request":
+    sent = "in" if data.get("side") == "server" else "out"  # at the agent it comes in
+    if is_send and data.get("direction") == sent and data.get("leg") == "request":
         yield from _joined("message", data, "peer", "message_id")
 
 
@@ -127,6 +129,17 @@ def _acknowledged(data: JsonObject) -> Iterator[str]:
         yield from _joined("ack", violation, "stream", "ver")
 
 
+def _agreed(data: JsonObject) -> Iterator[str]:
+    ids = data.get("card_ids")
+    for card_id in ids if isinstance(ids, list) else []:
+        yield from _joined("agreed", {**data, "card_id": card_id}, "peer", "card_id")
+
+
+def _captured(data: JsonObject) -> Iterator[str]:
+    yield from _sent(data)
+    yield from _agreed(data)
+
+
 def _sent(data: JsonObject) -> Iterator[str]:
     return _joined("sent", data, "peer")
 
@@ -136,7 +149,8 @@ def _manifest(data: JsonObject) -> Iterator[str]:
 
 
 def _accepted(data: JsonObject) -> Iterator[str]:
-    return _joined("accepted", data, "peer")
+    yield from _joined("accepted", data, "peer")
+    yield from _agreed(data)
 
 
 def _card_key(data: JsonObject) -> Iterator[str]:
@@ -153,7 +167,7 @@ _RULES: dict[str, Callable[[JsonObject], Iterator[str]]] = {
     "card_key.added.v1": _card_key,
     "card_key.retired.v1": _card_key,
     "contract.accepted.v1": _accepted,
-    "contract.captured.v1": _sent,
+    "contract.captured.v1": _captured,
     "contract.reconstructed.v1": _sent,
     "finding.acknowledged.v1": _acknowledged,
     "message.recorded.v1": _message,
