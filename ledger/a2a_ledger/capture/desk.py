@@ -82,7 +82,8 @@ class Desk:
         self.found = FoundCards()
         self._recent: OrderedDict[tuple[int, str, CardKey, str], BoundCard] = OrderedDict()
         self._card_urls: set[str] = set()
-        ledger.probe = self.diagnose
+        if client_versions:  # a desk without a client has no way to any peer
+            ledger.probe = self.diagnose
 
     # ---- the ledger, and what happens when it fails ---------------------------------------------------------------
 

@@ -59,7 +59,8 @@ class Exchange:
     """A request that was recorded, waiting for what comes of it."""
 
     desk: Desk
-    arrivals: Arrivals
+    arrivals: Arrivals | None
+    """None: what answers the request is our own, and is not judged."""
     leg: Leg
     peer: str
     stream: str
@@ -77,6 +78,8 @@ class Exchange:
     events: int = 0
     head: tuple[int, Headers] | None = None
     """Status and headers of a stream that nothing was recorded of yet."""
+    side: str | None = None
+    """As in `MessageRecorded`: what the agent itself answers is recorded and never judged."""
 
     async def failed(self, failure: Failure, *, status: int | None = None) -> None:
         """Record that no whole answer came."""
@@ -100,7 +103,7 @@ class Exchange:
             self.fetched = await self.desk.cards.answered_within(
                 self.card, status, body, failed=leg.error is not None, within=written[0].ref
             )
-        self.arrivals.enforce(findings)
+        self._enforce(findings)
 
     async def cut_short(
         self, status: int, headers: Headers, body: bytes, failure: Failure, *, undecoded: bool = False
@@ -126,7 +129,7 @@ class Exchange:
         written, findings = await self._arrive([leg], [answer, self._failure(failure, status, seen.secrets)])
         if self.card is not None and written:
             self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
-        self.arrivals.enforce(findings)
+        self._enforce(findings)
 
     def stream_opened(self, status: int, headers: Headers) -> None:
         """Take note of an answer that is a stream: its head is recorded with what comes first of it."""
@@ -151,7 +154,7 @@ class Exchange:
             self.events += 1
         _, findings = await self._arrive(legs, drafts)
         if judge:
-            self.arrivals.enforce(findings)
+            self._enforce(findings)
 
     async def stream_ended(self, status: int, how: str, text: str = "") -> None:
         """Record how a stream ended: complete, closed by the caller, or cut."""
@@ -167,11 +170,16 @@ class Exchange:
             headers=self.head[1] if self.head else (),
             known=self.secrets,
             redactor=self.desk.redact,
+            side=self.side,
         )
         self.head = None
         await self._write([self._draft(event, blobs)])
 
     # ---- inside ---------------------------------------------------------------------------------------------------
+
+    def _enforce(self, findings: Sequence[Finding]) -> None:
+        if self.arrivals is not None:
+            self.arrivals.enforce(findings)
 
     async def _arrive(self, legs: Sequence[Leg], drafts: list[Draft]) -> tuple[list[Appended], list[Finding]]:
         """Record what arrived, and return where it lies and what the rules say of it."""
@@ -181,7 +189,7 @@ class Exchange:
         findings: list[Finding] = []
         with self.desk.failing_as_chosen():
             written = await self._write(drafts)
-            findings = self.arrivals.judge(written, self.stream)
+            findings = self.arrivals.judge(written, self.stream) if self.arrivals is not None else []
         if any(leg.state_read in PAST_SUBMITTED for leg in legs):
             self.desk.siblings.settle(self.stream)
         return written, findings
@@ -200,6 +208,7 @@ class Exchange:
             sequence=sequence,
             flags=flags,
             redactor=self.desk.redact,
+            side=self.side,
         )
         return self._draft(event, blobs)
 
@@ -213,6 +222,7 @@ class Exchange:
             known=(*self.secrets, *more),
             status=status,
             redactor=self.desk.redact,
+            side=self.side,
         )
         return self._draft(event, blobs)
 

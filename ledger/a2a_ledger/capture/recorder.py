@@ -77,6 +77,9 @@ __all__ = [
 _MAX_EXTENSIONS = 8
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _ENDS_WELL = "complete"
+SERVER = "server"
+"""Side of what the agent itself records: a request comes in there, and what answers it goes out."""
+
 _HTTP_ERROR = 400
 
 
@@ -117,11 +120,12 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
     sequence: int | None = None,
     flags: Sequence[str] = (),
     redactor: Redactor | None = None,
+    side: str | None = None,
 ) -> tuple[MessageRecorded, dict[str, Content]]:
     """Return the event of one leg and its blobs, redacted.
 
     Args:
-        leg: what `wire` read in it; a request goes out, every other leg comes in.
+        leg: what `wire` read in it; a request goes out, every other leg comes in; at the agent the other way round.
         seen: its bytes. Of a stream event: no headers, and the raw block as the body.
         peer: peer id.
         at: the ledger that it is for: its redaction keys and its limit on bodies.
@@ -132,16 +136,17 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
         sequence: of a stream event, from 0.
         flags: what else is odd, beside what the leg says.
         redactor: the user's own redaction.
+        side: see `MessageRecorded`.
     """
     address = url if url is not None else leg.url
     seen = seen_as(seen, leg)
     secrets = [*seen.secrets, *known]
     leg = without_secrets(leg, secrets)
-    outgoing = leg.leg == "request"
+    asks = leg.leg == "request"
     cut_short = len(seen.body) > at.settings.keep_body
     event = MessageRecorded(
         peer=peer,
-        direction="out" if outgoing else "in",
+        direction=_direction(asks=asks, side=side),
         leg=leg.leg,
         binding=leg.binding,
         url=recorded_url(address, secrets, redactor),
@@ -155,16 +160,17 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
         context_id=leg.context_id,
         state=leg.state,
         state_read=leg.state_read,
-        pin=dict[str, "Json"](leg.pin) if leg.pin is not None and not outgoing else None,
+        pin=dict[str, "Json"](leg.pin) if leg.pin is not None and not asks else None,
         pin_seen=True if leg.is_task else None,
         answers=answers,
-        credential=credentials_of(seen.secrets, peer, at) if outgoing or leg.leg == "push" else None,
+        credential=credentials_of(seen.secrets, peer, at) if asks or leg.leg == "push" else None,
         extensions=list(leg.extensions[:_MAX_EXTENSIONS]) or None,
         sequence=sequence,
         error_code=leg.error.code if leg.error else None,
         trace=_trace(seen.headers),
         flags=sorted({*leg.flags, *flags, *(["truncated"] if cut_short else [])}) or None,
         tenant=leg.tenant,
+        side=side,
     )
     return event, blobs_of(address, seen, secrets, at, redactor)
 
@@ -179,6 +185,7 @@ def failure_event(  # noqa: PLR0913 - see message_event
     known: Sequence[Secret] = (),
     status: int | None = None,
     redactor: Redactor | None = None,
+    side: str | None = None,
 ) -> tuple[MessageRecorded, dict[str, Content]]:
     """Return the event of a request that got no (whole) answer, leg `error`.
 
@@ -191,8 +198,9 @@ def failure_event(  # noqa: PLR0913 - see message_event
         known: credentials of the exchange, cut from the error's text too.
         status: if the answer had begun.
         redactor: the user's own redaction.
+        side: see `MessageRecorded`.
     """
-    event = _without_content(request, "error", peer, answers, known, redactor)
+    event = _without_content(request, "error", peer, answers, known, redactor, side)
     event = replace(event, status=status, error_kind=failure.kind, tls_alert=failure.tls_alert)
     return event, {"error": text_blob(failure.text, known, at, redactor)}
 
@@ -210,6 +218,7 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
     headers: Headers = (),
     known: Sequence[Secret] = (),
     redactor: Redactor | None = None,
+    side: str | None = None,
 ) -> tuple[MessageRecorded, dict[str, Content]]:
     """Return the event of the end of a stream, however it came, leg `stream-end`.
 
@@ -225,8 +234,9 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
         headers: of a stream without any event, which else has them.
         known: credentials of the exchange.
         redactor: the user's own redaction.
+        side: see `MessageRecorded`.
     """
-    event = _without_content(request, "stream-end", peer, answers, known, redactor)
+    event = _without_content(request, "stream-end", peer, answers, known, redactor, side)
     kind = None if how == _ENDS_WELL else how
     event = replace(event, status=status, sequence=sequence, error_kind=kind)
     blobs = header_blobs(headers, known, redactor)
@@ -239,13 +249,19 @@ def is_stream(status: int, headers: Headers) -> bool:
 
 
 def _without_content(  # noqa: PLR0913, PLR0917 - what the two events without a body have in common
-    request: Leg, leg: str, peer: str, answers: Ref | None, known: Sequence[Secret], redactor: Redactor | None
+    request: Leg,
+    leg: str,
+    peer: str,
+    answers: Ref | None,
+    known: Sequence[Secret],
+    redactor: Redactor | None,
+    side: str | None,
 ) -> MessageRecorded:
     url = recorded_url(request.url, known, redactor)
     request = without_secrets(request, known)
     return MessageRecorded(
         peer=peer,
-        direction="in",
+        direction=_direction(asks=False, side=side),
         leg=leg,
         binding=request.binding,
         url=url,
@@ -254,7 +270,13 @@ def _without_content(  # noqa: PLR0913, PLR0917 - what the two events without a 
         task_id=request.task_id,
         context_id=request.context_id,
         answers=answers,
+        side=side,
     )
+
+
+def _direction(*, asks: bool, side: str | None) -> str:
+    """Return the direction of a leg as its recorder sees it."""
+    return "out" if asks != (side == SERVER) else "in"
 
 
 def _trace(headers: Headers) -> str | None:
