@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.divergence import RecordLog
 from a2a_ledger.divergence.reading import members, ref
 from a2a_ledger.errors import UsageError
-from a2a_ledger.verify.reread import same_time
+from a2a_ledger.verify.reread import CARD_SERVED, same_time
 from a2a_ledger.verify.shown import references
 from a2a_ledger.verify.stated import peer_of
 
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from a2a_ledger.codec import Record
+    from a2a_ledger.events import Json
     from a2a_ledger.store import Store
 
 _PAGE = 500
 _MOST_FETCHES = 2000
+SERVED_STREAM = "peer:self"
 _CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1"})
 
 
@@ -80,6 +82,7 @@ def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory
     fetches = _referred(store, [*events, *findings, *peer_findings])
     stood = [answer for record in events for answer in _stood(store, record)]
     fetches += [*stood, *_referred(store, stood)]
+    fetches += _served(store, events)
     between = _between(store, peer, fetches, events[0].n, events[-1].n)
     fetches += [*between, *_referred(store, between)]
     fetches += _card_keys(store, fetches)
@@ -142,6 +145,23 @@ def _stood(store: Store, decision: Record) -> list[Record]:
                 return [record]
         ver, seen = page[-1].ver, seen + len(page)
     return []
+
+
+def _served(store: Store, events: list[Record]) -> list[Record]:
+    """Return the cards that we served as the agent of a task: while it ran, and before it the newest of each contract.
+
+    They show whether the client's contract was ever ours, and whether it had changed when the task began.
+    """
+    if not any(stream == SERVED_STREAM for record in events for stream, _ in _peer_references(record)):
+        return []
+    found: dict[tuple[Json, ...], Record] = {}
+    newest = store.read_stream(SERVED_STREAM, limit=_MOST_FETCHES, desc=True)
+    for record in newest:
+        if events[0].n < record.n < events[-1].n:
+            found[record.n,] = record
+        elif record.n < events[0].n:
+            found.setdefault((record.data.get("url"), record.data.get("contract_hash")), record)
+    return [record for record in found.values() if record.type == CARD_SERVED]
 
 
 def _card_keys(store: Store, fetches: list[Record]) -> list[Record]:

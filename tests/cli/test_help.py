@@ -31,7 +31,7 @@ ELSEWHERE = {"demo", "bench"}
 
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
-    "verify", "audit", "checkpoint", "keys", "bench",
+    "verify", "reconcile", "audit", "checkpoint", "keys", "bench",
 }  # fmt: skip
 
 
@@ -77,7 +77,10 @@ def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
         opening.catch_up()
     run("--ledger", "disputed", "export", "T-t1", "-o", "honest.zip")
     vkey = run("--ledger", "disputed", "keys", "vkeys", "--role", "log").stdout.strip()
-    (home / "policy.txt").write_text(f"log {vkey}\nquorum none\n")
+    for name in ("policy.txt", "ours.txt", "theirs.txt"):
+        (home / name).write_text(f"log {vkey}\nquorum none\n")
+    for name in ("ours.zip", "theirs.zip"):
+        shutil.copy("honest.zip", name)
     violation = json.loads(run("--ledger", ledger, "--format", "json", "violations").stdout.splitlines()[0])
     known = {"acme/audit-1b9e04c7+5f2c91aa+AXk…": vkey, "ack 45": f"ack {violation['position']}"}
     for number, example in enumerate(examples()):

@@ -36,12 +36,16 @@ from a2a_ledger.wire import parse_request
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from a2a_ledger.card import Card
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json
     from a2a_ledger.wire import Leg
 
 _HASHES = ("raw_hash", "document_hash", "contract_hash")
 _SAYINGS = frozenset({"response", "stream-event", "push"})
+
+CARD_SERVED = "card.served.v1"
+"""A card that the owner of this log served, as the agent."""
 
 
 class Reread(NamedTuple):
@@ -115,6 +119,18 @@ def _fetched(record: Record, found: _Found) -> Iterable[_Difference]:
         return
     gap = _gap(record, ["body"])
     card = read_card(content(record, "body") or b"")
+    yield from _hashed(record, card, gap)
+    if not gap:
+        yield from map(_Difference, contradictions(record, card, found.card_keys))
+
+
+def _served(record: Record, _: _Found) -> Iterable[_Difference]:
+    yield from _hashed(record, read_card(content(record, "body") or b""), _gap(record, ["body"]))
+
+
+def _hashed(record: Record, card: Card, gap: str) -> Iterable[_Difference]:
+    """The hashes of a record are those of the card in its body."""
+    data = record.data
     contract = contract_of(card)
     made = {
         "raw_hash": card.raw_hash,
@@ -127,8 +143,6 @@ def _fetched(record: Record, found: _Found) -> Iterable[_Difference]:
     for name, value in made.items():
         if data.get(name) != value:
             yield _Difference(f"{name} is not that of the card that was served", gap)
-    if not gap:
-        yield from map(_Difference, contradictions(record, card, found.card_keys))
 
 
 def _key_added(record: Record, _: _Found) -> Iterable[_Difference]:
@@ -138,8 +152,8 @@ def _key_added(record: Record, _: _Found) -> Iterable[_Difference]:
 
 
 def _as_fetched(record: Record, fetch: Record, where: str) -> Iterable[_Difference]:
-    """The hashes of a record are those of the fetch that it names."""
-    if fetch.type != CARD_FETCHED:
+    """The hashes of a record are those of the fetch that it names; an agent's capture names the card that it served."""
+    if fetch.type != CARD_FETCHED and not (fetch.type == CARD_SERVED and where == "fetch"):
         yield _Difference(f"{where} names event {fetch.n}, which is no card fetch")
     for name in _HASHES:
         if name in record.data and record.data[name] != fetch.data.get(name):
@@ -252,6 +266,7 @@ def _why_open(record: Record) -> str:
 _CHECKS = {
     ADDED: _key_added,
     CARD_FETCHED: _fetched,
+    CARD_SERVED: _served,
     CAPTURED: _captured,
     RECONSTRUCTED: _captured,
     "freshness.decided.v1": _decided,

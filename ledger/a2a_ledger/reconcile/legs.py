@@ -1,0 +1,300 @@
+"""The exchanges of one task on both sides of the wire, laid together leg by leg. Pure.
+
+A request that the client sent is one that the agent received, and the answers to it are the same
+octets. What orders them is the log of each side and which request an answer belongs to; clocks play
+no part. Requests find each other by content, then by the ids in them; two that are equal in all
+of this (a client that polls) by what was answered, then in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from a2a_ledger.divergence.reading import members, number, ref, text
+from a2a_ledger.reconcile.bodies import compare, digest, json_of, shown
+from a2a_ledger.reconcile.report import Difference, Legs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from a2a_ledger.codec import Record
+    from a2a_ledger.reconcile.bodies import Likeness
+    from a2a_ledger.reconcile.report import Weight
+    from a2a_ledger.reconcile.side import TaskSide
+
+    _Legs: TypeAlias = "tuple[Record | None, Record | None]"
+
+_SAID = frozenset({"response", "stream-event"})
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request and what was answered to it, as one side recorded it."""
+
+    request: Record
+    answers: list[Record] = field(default_factory=list["Record"])
+    ended: Record | None = None
+    """How a stream, or the attempt to get an answer, ended; a fact of the side, no leg of the wire."""
+
+    @property
+    def complete(self) -> bool:
+        """Say whether this side says that nothing more was answered: one response, or a stream that ended by itself."""
+        if any(record.data.get("leg") == "response" for record in self.answers):
+            return True
+        end = self.ended
+        return end is not None and end.data.get("leg") == "stream-end" and not end.data.get("error_kind")
+
+
+class _Met(NamedTuple):
+    """Two exchanges that are one, and how their requests compare."""
+
+    client: Exchange
+    agent: Exchange
+    likeness: Likeness
+
+
+class Ledgers(NamedTuple):
+    """The exchanges and pushes of one task on one side."""
+
+    exchanges: list[Exchange]
+    pushes: list[Record]
+
+
+def exchanges_of(task: TaskSide) -> Ledgers:
+    """Group a task's legs by the request that they answer, in log order."""
+    found: dict[str, Exchange] = {}
+    pushes: list[Record] = []
+    for record in task.messages:
+        leg = text(record.data, "leg")
+        answered = ref(record.data, "answers")
+        exchange = found.get(answered["c"]) if answered is not None else None
+        if leg == "request":
+            found[record.c] = Exchange(record)
+        elif leg == "push":
+            pushes.append(record)
+        elif exchange is not None and leg in _SAID:
+            exchange.answers.append(record)
+        elif exchange is not None:
+            exchange.ended = record
+    return Ledgers(list(found.values()), pushes)
+
+
+class LegComparison:
+    """Lays the legs of a client's and an agent's record of one task together."""
+
+    def __init__(self, client: TaskSide, agent: TaskSide, *, client_is_a: bool) -> None:
+        self._client, self._agent = exchanges_of(client), exchanges_of(agent)
+        self._client_is_a = client_is_a
+        self._digests: dict[str, str] = {}
+        self.legs = Legs()
+        self.differences: list[Difference] = []
+        for met in self._meet():
+            self._compare(met)
+        self._compare_pushes()
+
+    # ---- which requests are one
+
+    def _meet(self) -> list[_Met]:
+        """Pair the exchanges; say of those that are left whose they are."""
+        ours, theirs = list(self._client.exchanges), list(self._agent.exchanges)
+        pairs: list[tuple[Exchange, Exchange]] = []
+        for key in (self._by_content_and_answers, self._by_content, _by_message, _by_call, None):
+            found = self._pair_hidden(ours, theirs) if key is None else _pair_by(key, ours, theirs)
+            pairs += found
+            met = {id(exchange) for pair in found for exchange in pair}
+            ours = [one for one in ours if id(one) not in met]
+            theirs = [one for one in theirs if id(one) not in met]
+        for one in ours:
+            self._only_client(one)
+        for one in theirs:
+            self._only_agent(one)
+        pairs.sort(key=lambda pair: pair[0].request.n)
+        return [_Met(client, agent, compare(client.request, agent.request)) for client, agent in pairs]
+
+    def _pair_hidden(self, ours: Sequence[Exchange], theirs: Sequence[Exchange]) -> list[tuple[Exchange, Exchange]]:
+        """Pair what may be one request as far as its octets are shown."""
+        if not any(_is_hidden(exchange) for exchange in (*ours, *theirs)):
+            return []
+        pairs: list[tuple[Exchange, Exchange]] = []
+        free = list(theirs)
+        for one in ours:
+            for other in free:
+                same_call = text(one.request.data, "method") == text(other.request.data, "method")
+                if same_call and compare(one.request, other.request).verdict == "cannot-tell":
+                    pairs.append((one, other))
+                    free.remove(other)
+                    break
+        return pairs
+
+    def _by_content(self, exchange: Exchange) -> tuple[str, ...]:
+        data = exchange.request.data
+        return (*(text(data, name) or "" for name in ("method", "task_id", "tenant")), self._digest(exchange.request))
+
+    def _by_content_and_answers(self, exchange: Exchange) -> tuple[str, ...]:
+        return (*self._by_content(exchange), *(self._digest(answer) for answer in exchange.answers))
+
+    def _digest(self, record: Record) -> str:
+        """Return the digest of a leg's content, worked out once."""
+        if record.c not in self._digests:
+            self._digests[record.c] = digest(record)
+        return self._digests[record.c]
+
+    # ---- what two exchanges have alike
+
+    def _compare(self, met: _Met) -> None:
+        self._take(met.client.request, met.agent.request, met.likeness, "request")
+        ours, theirs = met.client.answers, met.agent.answers
+        head = 0
+        while head < min(len(ours), len(theirs)) and self._alike(ours[head], theirs[head]):
+            head += 1
+        tail = 0
+        while tail < min(len(ours), len(theirs)) - head and self._alike(ours[-1 - tail], theirs[-1 - tail]):
+            tail += 1
+        for client, agent in (
+            *zip(ours[:head], theirs[:head], strict=True),
+            *(zip(ours[-tail:], theirs[-tail:], strict=True) if tail else ()),
+        ):
+            self._take(client, agent, compare(client, agent), "answer")
+        middle = (ours[head : len(ours) - tail], theirs[head : len(theirs) - tail])
+        common = min(map(len, middle))
+        for client, agent in zip(middle[0][:common], middle[1][:common], strict=True):
+            self._take(client, agent, compare(client, agent), "answer")
+        for client in middle[0][common:]:
+            self._received_alone(client, met)
+        for agent in middle[1][common:]:
+            self._sent_alone(agent, followed=tail > 0)
+
+    def _alike(self, one: Record, other: Record) -> bool:
+        return self._digest(one) == self._digest(other) or compare(one, other).verdict != "differs"
+
+    def _take(self, client: Record, agent: Record, likeness: Likeness, what: str) -> None:
+        """Count a leg that both have, and say where its content is not the same."""
+        statuses = number(client.data, "status"), number(agent.data, "status")
+        other_status = None not in statuses and statuses[0] != statuses[1]
+        if likeness.verdict == "differs":
+            self.legs.differ += 1
+            detail = f"the {what} as the agent recorded it is another one than the client recorded: {likeness.detail}"
+            self._say(f"{what}-differs", "contradiction", (client, agent), detail, likeness.pointer)
+            return
+        if other_status:
+            self.legs.differ += 1
+            detail = f"the client received status {statuses[0]}, the agent answered {statuses[1]}"
+            self._say("status-differs", "contradiction", (client, agent), detail)
+            return
+        self.legs.both += 1
+        if likeness.verdict == "cannot-tell":
+            self.legs.cannot_tell += 1
+            detail = f"whether it is the same {what} cannot be told: {likeness.detail}"
+            self._say(f"{what}-hidden", "explained", (client, agent), detail, likeness.pointer)
+
+    # ---- what one side has alone
+
+    def _only_client(self, exchange: Exchange) -> None:
+        request = exchange.request
+        answered = len(exchange.answers)
+        self._count(client=1 + answered)
+        method = text(request.data, "method") or "request"
+        if answered:
+            detail = f"the client recorded {method} and {answered} answers to it, the agent neither"
+            self._say("exchange-only-client", "open", (request, None), detail)
+        else:
+            detail = f"the client recorded that {method} left, and no answer; the agent did not record it"
+            self._say("request-only-client", "explained", (request, None), detail)
+
+    def _only_agent(self, exchange: Exchange) -> None:
+        self._count(agent=1 + len(exchange.answers))
+        method = text(exchange.request.data, "method") or "request"
+        detail = f"the agent recorded {method} that this client did not record; another caller may have sent it"
+        self._say("request-only-agent", "open", (None, exchange.request), detail)
+
+    def _received_alone(self, record: Record, met: _Met) -> None:
+        self._count(client=1)
+        if met.agent.complete:
+            detail = "the client received an answer more than the agent recorded, and the agent says that it was done"
+            self._say("answer-only-client", "contradiction", (record, None), detail)
+        else:
+            detail = (
+                "the client received an answer that the agent did not record; its record of this exchange ends open"
+            )
+            self._say("answer-only-client", "open", (record, None), detail)
+
+    def _sent_alone(self, record: Record, *, followed: bool) -> None:
+        self._count(agent=1)
+        if followed:
+            detail = "the agent recorded an answer that the client did not, though the client has what came behind it"
+            self._say("answer-only-agent", "contradiction", (None, record), detail)
+        else:
+            detail = "the agent recorded an answer; the client's record says that it received none"
+            self._say("answer-only-agent", "explained", (None, record), detail)
+
+    def _compare_pushes(self) -> None:
+        """Lay pushes together: what was posted is what was received, each once."""
+        sent: dict[str, list[Record]] = {}
+        for record in self._agent.pushes:
+            sent.setdefault(self._digest(record), []).append(record)
+        for record in self._client.pushes:
+            waiting = sent.get(self._digest(record))
+            if waiting:
+                agent = waiting.pop(0)
+                self._take(record, agent, compare(record, agent), "push")
+            else:
+                self._count(client=1)
+                detail = "the client received a push that the agent did not record; anybody may have posted it"
+                self._say("push-only-client", "open", (record, None), detail)
+        for record in (record for waiting in sent.values() for record in waiting):
+            self._count(agent=1)
+            detail = "the agent recorded a push that the client did not record"
+            self._say("push-only-agent", "explained", (None, record), detail)
+
+    def _count(self, *, client: int = 0, agent: int = 0) -> None:
+        mine, others = (client, agent) if self._client_is_a else (agent, client)
+        self.legs.only_a += mine
+        self.legs.only_b += others
+
+    def _say(self, kind: str, weight: Weight, legs: _Legs, detail: str, pointer: str | None = None) -> None:
+        """Note a difference; `legs` are the client's and the agent's."""
+        places = [None if leg is None else leg.n for leg in legs]
+        a, b = places if self._client_is_a else places[::-1]
+        self.differences.append(Difference(kind, weight, a, b, detail, pointer))
+
+
+# ---- by what requests find each other, behind their content
+
+
+def _pair_by(
+    key: Callable[[Exchange], tuple[str, ...] | None], ours: Sequence[Exchange], theirs: Sequence[Exchange]
+) -> list[tuple[Exchange, Exchange]]:
+    """Pair those with equal keys, in the order of each log."""
+    waiting: dict[tuple[str, ...], list[Exchange]] = {}
+    for exchange in reversed(theirs):
+        found = key(exchange)
+        if found is not None:
+            waiting.setdefault(found, []).append(exchange)
+    pairs: list[tuple[Exchange, Exchange]] = []
+    for exchange in ours:
+        found = key(exchange)
+        if found is not None and waiting.get(found):
+            pairs.append((exchange, waiting[found].pop()))
+    return pairs
+
+
+def _by_message(exchange: Exchange) -> tuple[str, ...] | None:
+    data = exchange.request.data
+    message = text(data, "message_id")
+    return None if message is None else (text(data, "method") or "", message)
+
+
+def _by_call(exchange: Exchange) -> tuple[str, ...] | None:
+    """By the id that a JSON-RPC caller gave the call: late, since another process may count alike."""
+    data = exchange.request.data
+    body = members(json_of(exchange.request))
+    called = body.get("id")
+    if "jsonrpc" not in body or not isinstance(called, (str, int)):
+        return None
+    return text(data, "method") or "", text(data, "task_id") or "", f"{type(called).__name__}:{called}"
+
+
+def _is_hidden(exchange: Exchange) -> bool:
+    seen = shown(exchange.request)
+    return seen is None or seen.hidden

@@ -1,0 +1,1 @@
+"""Tests of laying two sides together."""
