@@ -73,7 +73,8 @@ class Builds:
             forced: it asks for a fresh answer by its headers.
 
         Returns:
-            What the application gets. A fetch that brought no card is handed out as it came.
+            What the application gets. A fetch that brought no card is handed out as it came. A redirect decides
+            nothing: the request that follows it does.
 
         Raises:
             ContractChangedError: the fetch brought another contract than the one that is kept, or a
@@ -88,6 +89,8 @@ class Builds:
         frozen = self._frozen(task, key) if task and state != "intended" else None
         kept, body = self._whole(frozen or desk.views.of(ask.peer).newest(key))
         asked = await self._ask(route, kept, body, state=state, task=task, forced=forced)
+        if asked.fetched is not None and asked.fetched.redirects:
+            return desk.cards.fetched_out(asked.fetched)
         await self._settle(asked, task)
         if asked.fetched is not None:
             kept, body = asked.fetched.kept, asked.fetched.body
@@ -96,7 +99,7 @@ class Builds:
                 return desk.cards.fetched_out(asked.fetched)
         if kept is None:
             raise CardError(f"{ask.peer_url}: no card is kept and none was fetched")
-        await self._hand_out(kept, body, route, changed=kept is not frozen)
+        await self.hand_out(kept, body, route, changed=kept is not frozen)
         if asked.fetched is not None and asked.fetched.status != _NOT_MODIFIED:
             return desk.cards.fetched_out(asked.fetched)
         return desk.cards.kept_out(kept, body)
@@ -124,7 +127,7 @@ class Builds:
         call = CardCall(route.ask.for_purpose(purpose, validate=None, task=task), route, asked, bound, task)
         if kept is not None and bound is not None and state != "intended" and desk.enforces:
             await self._settle(asked, task)
-            await self._hand_out(kept, body, route, changed=kept is not frozen)
+            await self.hand_out(kept, body, route, changed=kept is not frozen)
             call.answer = body
         return call
 
@@ -147,7 +150,7 @@ class Builds:
         if fetched.kept is None or not fetched.kept.usable:
             self._refuse(call.route, fetched.card)
             return
-        await self._hand_out(fetched.kept, fetched.body, call.route)
+        await self.hand_out(fetched.kept, fetched.body, call.route)
 
     # ---- inside
 
@@ -162,7 +165,7 @@ class Builds:
             raise await self._asking.abort(asked, await desk.new_task(), at)
         await desk.write([self._asking.decision(asked, f"task:{task}" if task else f"peer:{asked.peer}", at)])
 
-    async def _hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> None:
+    async def hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> None:
         """Take note that the application gets this card to act on; `changed`: its contract may be a new one."""
         chosen = self._desk.bound_to(kept, body, peer=route.ask.peer, route=route)
         if chosen is None:

@@ -13,9 +13,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httpx
-
-from a2a_ledger.address import normal_url
 from a2a_ledger.capture.attribution import peer_of_card_at
 from a2a_ledger.capture.card_record import card_ask_of
 from a2a_ledger.capture.failures import describe_failure
@@ -24,6 +21,7 @@ from a2a_ledger.capture.method_card import MethodRoute, card_in, method_card_eve
 from a2a_ledger.capture.not_modified import validator_confirmed
 from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.recorder import CardAsk, card_event, card_failure_event
+from a2a_ledger.capture.route import redirects
 from a2a_ledger.card import Card, read_card
 from a2a_ledger.codec import Hole
 from a2a_ledger.contract import contract_of, diff
@@ -49,9 +47,7 @@ if TYPE_CHECKING:
 _OK = 200
 _NOT_MODIFIED = 304
 _SUCCESS = range(200, 300)
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ROUTES = 1024
-_REDIRECTED = 64
 _WITH_HOLES = 8
 """Bodies kept in memory because the store, rightly, does not have all of them."""
 
@@ -77,6 +73,11 @@ class Fetched:
     body: bytes
     kept: KeptCard | None
     error: BaseException | None = None
+
+    @property
+    def redirects(self) -> bool:
+        """Say whether the answer lies elsewhere: whoever asked goes on there, or gives up."""
+        return redirects(self.status, self.headers)
 
     def outcome(self, old: Card, profile: Profile) -> tuple[str, Diff | None]:
         """Say what this means for a client that acts on `old`: the member `refetch.outcome`, and the change.
@@ -107,7 +108,6 @@ class CardDesk:
         self._write = write
         self._routes: OrderedDict[tuple[Any, ...], Route] = OrderedDict()
         self._flights: dict[tuple[Any, ...], asyncio.Task[Fetched]] = {}
-        self._redirected: OrderedDict[tuple[int, str], CardAsk] = OrderedDict()
         self._bodies: OrderedDict[str, bytes] = OrderedDict()
 
     # ---- routes
@@ -140,22 +140,18 @@ class CardDesk:
         ]
         return min(routes, key=lambda route: route.ask.source != "well-known", default=None)
 
-    def ask_of(self, transport: object, url: str, headers: Sequence[tuple[str, str]]) -> tuple[CardAsk, str]:
-        """Read a card GET as it was asked; where a redirect led is part of the question that was redirected.
+    def ask_of(self, url: str, headers: Sequence[tuple[str, str]], *, of: CardAsk | None = None) -> CardAsk:
+        """Read a card GET as it was asked.
 
-        Returns:
-            What is asked, and where, if that is another place.
+        Args:
+            url: as asked.
+            headers: of the request.
+            of: what was asked for, where this request follows a redirect: it is part of that question, wherever it
+                leads, so that a peer gets round no contract that is in force by having its card lie elsewhere.
         """
         peer = peer_of_card_at(self._ledger.store, url)
         asked = card_ask_of(url, headers, peer=peer, places=self.schemes.places_of(peer.id))
-        of = self._redirected.pop((id(transport), normal_url(url)), None)
-        if of is None:
-            return asked, ""
-        return replace(of, etag=asked.etag, modified_since=asked.modified_since), url
-
-    def redirected_to(self, transport: object, url: str) -> bool:
-        """Say whether a card GET on this transport was just told to look there."""
-        return (id(transport), normal_url(url)) in self._redirected
+        return asked if of is None else replace(of, etag=asked.etag, modified_since=asked.modified_since)
 
     # ---- fetches
 
@@ -182,7 +178,8 @@ class CardDesk:
         ask = route.ask.for_purpose(purpose, validate=validate, task=task, as_asked=first_hand)
         by = id(route.transport) if route.transport is not None else id(route)
         own = tuple(sorted(route.headers)) if first_hand else ()
-        key = (asyncio.get_running_loop(), by, ask.key(self._ledger), purpose, ask.etag, ask.modified_since, own)
+        asked = (ask.key(self._ledger), purpose, ask.etag, ask.modified_since, route.url)
+        key = (asyncio.get_running_loop(), by, asked, own)
         flight = self._flights.get(key)
         if flight is None or flight.done():
             flight = asyncio.create_task(self._fetch(route, ask, validate, first_hand=first_hand))
@@ -204,24 +201,10 @@ class CardDesk:
             )
             ref, _ = await self._record(ask, event, blobs)
             return Fetched(ref, None, None, (), b"", None, error)
-        if first_hand:
-            self._expect_redirect(route, ask, answer)
-        else:  # asked as the client asks now, which may be with another credential than before
+        if not first_hand:  # asked as the client asks now, which may be with another credential than before
             now = card_ask_of(ask.full_url, answer.sent, source=ask.source, places=self.schemes.places_of(ask.peer))
             ask = replace(ask, caller=now.caller, secrets=now.secrets, selecting=now.selecting, version=now.version)
         return await self._answered(ask, answer, validate)
-
-    def _expect_redirect(self, route: Route, ask: CardAsk, answer: Answer) -> None:
-        target = header(answer.headers, "location")
-        if answer.status not in _REDIRECTS or not target:
-            return
-        try:
-            to = str(httpx.URL(answer.url).join(target))
-        except httpx.InvalidURL:
-            return
-        self._redirected[id(route.transport), normal_url(to)] = ask
-        if len(self._redirected) > _REDIRECTED:
-            self._redirected.popitem(last=False)
 
     async def _answered(self, ask: CardAsk, answer: Answer, validate: KeptCard | None) -> Fetched:
         """Record one answer to a card GET and return it read."""

@@ -112,12 +112,9 @@ class Desk:
         """Take note that a GET of this url asks for a card, though its path does not say so."""
         self._card_urls.add(normal_url(url))
 
-    def asks_for_card(self, method: str, url: str, transport: object = None) -> bool:
-        """Say whether a request asks for a card: by its path, or because its client was told to look there."""
-        if method != "GET":
-            return False
-        told = normal_url(url) in self._card_urls or self.cards.redirected_to(transport, url)
-        return told or card_source(method, url) is not None
+    def asks_for_card(self, method: str, url: str) -> bool:
+        """Say whether a request asks for a card: by its path, or because the application said so."""
+        return method == "GET" and (normal_url(url) in self._card_urls or card_source(method, url) is not None)
 
     def recent_cards(self, transport: object = None) -> list[BoundCard]:
         """Return the cards that were handed to the application lately: those of one transport first, newest first."""

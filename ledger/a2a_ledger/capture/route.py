@@ -9,6 +9,7 @@ import httpx
 
 from a2a_ledger.address import origin_of
 from a2a_ledger.capture.card_key import CONDITIONS, CREDENTIAL_HEADERS, selects
+from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 OURS = "a2a_ledger_card"
 """Request extension of a card GET of the guard's own: its transport lets it pass, for it is recorded already."""
 
+REDIRECTED = "a2a_ledger_redirected"
+"""Request extension of a card GET that was answered with a redirect; its value is a `Redirected`. httpx copies it to
+the request that follows the redirect, and to no other."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _REPLACED = CONDITIONS | {"accept-encoding"}
 
 
@@ -34,6 +40,27 @@ class Answer(NamedTuple):
     body: bytes
     url: str
     sent: list[tuple[str, str]]
+
+
+class Redirected(NamedTuple):
+    """A card GET that was answered with a redirect: what it asked for, and at which url."""
+
+    ask: CardAsk
+    at: str
+
+
+def redirected_from(request: httpx.Request) -> CardAsk | None:
+    """Return what the request asked for that this one follows a redirect of; None: it follows none.
+
+    A request that is tried again, where it was sent before, follows none.
+    """
+    before = request.extensions.get(REDIRECTED)
+    return before.ask if isinstance(before, Redirected) and before.at != str(request.url) else None
+
+
+def redirects(status: int | None, headers: Headers) -> bool:
+    """Say whether an answer sends whoever asked to another place."""
+    return status in _REDIRECTS and bool(header(headers, "location"))
 
 
 @dataclass(slots=True)
@@ -88,7 +115,8 @@ class Route:
             raise httpx.TransportError("the httpx client that asked for this card is closed")
         own = as_client_would(client, headers)
         request = client.build_request("GET", ask.full_url, headers=own, extensions={**self.extensions, OURS: True})
-        response = await client.send(request)
+        follow = True if self.url else client.follow_redirects  # as the application's own request was
+        response = await client.send(request, follow_redirects=follow)
         return await _whole(response, str(response.url), pairs(response.request.headers))
 
     async def _without_client(self, ask: CardAsk, headers: list[tuple[str, str]]) -> Answer:

@@ -18,15 +18,15 @@ import httpx
 from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import Peer
-from a2a_ledger.capture.bound import forget_sent, last_sent, take_call
+from a2a_ledger.capture.bound import forget_sent, last_sent
 from a2a_ledger.capture.claims import task_of_context
-from a2a_ledger.capture.exchange import Exchange, open_exchange
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
+from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import OURS, Route, pairs
+from a2a_ledger.capture.route import OURS, REDIRECTED, Redirected, Route, pairs, redirected_from
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.builds import Builds
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.method_card import Again
     from a2a_ledger.capture.sends import Sends
     from a2a_ledger.wire import Headers, Leg
@@ -76,10 +77,11 @@ class GuardTransport(httpx.AsyncBaseTransport):
         """
         if OURS in request.extensions:
             return await self._inner.handle_async_request(request)
-        if self._desk.asks_for_card(request.method, str(request.url), self):
+        follows = redirected_from(request)
+        if follows is not None or self._desk.asks_for_card(request.method, str(request.url)):
             response = None
             with self._desk.failing_as_chosen():
-                response = await self._card(request)
+                response = await self._card(request, follows)
             return response or await self._inner.handle_async_request(request)
         body = await request.aread()
         leg = parse_request(request.method, str(request.url), pairs(request.headers), body)
@@ -110,16 +112,20 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     # ---- card fetches -------------------------------------------------------------------------------------------
 
-    async def _card(self, request: httpx.Request) -> httpx.Response:
-        headers = pairs(request.headers)
-        ask, led_to = self._desk.cards.ask_of(self, str(request.url), headers)
+    async def _card(self, request: httpx.Request, follows: CardAsk | None) -> httpx.Response:
+        headers, url = pairs(request.headers), str(request.url)
+        ask = self._desk.cards.ask_of(url, headers, of=follows)
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(self._desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
+        led_to = url if follows is not None else ""
         route = Route(ask, self._inner.handle_async_request, headers, extensions, self, self.client, led_to)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
         answer = await self._builds.card(route, task=self._task_of(ask.peer), forced=asked_fresh or ask.conditional)
-        return httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)
+        response = httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)
+        if response.has_redirect_location:  # a new mapping: the application may use its own for other requests
+            request.extensions = {**request.extensions, REDIRECTED: Redirected(ask, url)}
+        return response
 
     async def _call_for_card(self, request: httpx.Request, leg: Leg, body: bytes) -> httpx.Response:
         """Call a method whose answer is a card, recorded and decided as a card GET is.
@@ -178,28 +184,19 @@ class GuardTransport(httpx.AsyncBaseTransport):
             return None
         return task
 
-    async def _begin_unpinned(self, leg: Leg) -> None:
-        """Decide a send that no interceptor has opened: guarded and recorded, but without a pin."""
-        bound, peer = self._arrivals.card_for(leg)
-        await self._sends.begin(bound, message_id=leg.message_id or "", peer_task=leg.task_id, peer=peer, may_pin=False)
-
     # ---- exchanges ----------------------------------------------------------------------------------------------
 
     async def _open(self, request: httpx.Request, leg: Leg, body: bytes, card: CardAsk | None = None) -> Exchange:
         """Decide what is a send and record the request, before any byte of it leaves."""
         self._desk.cards.refresh(self, str(request.url), pairs(request.headers))
         is_send = leg.method in SENDS or _is_batch_with_send(leg, body)
-        call = take_call(leg.message_id) if is_send or leg.message_id else None
-        if call is None and is_send:
-            await self._begin_unpinned(leg)
-            call = take_call(leg.message_id)
-        if call is not None:
-            await self._sends.renew(call)
+        call = await call_of(self._sends, self._arrivals, leg, is_send=is_send)
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:
             request.headers["accept-encoding"] = "identity"  # what is recorded is what is read
-        return await open_exchange(self._desk, self._arrivals, request, leg, body, call, self.run_behind, card)
+        outgoing = Outgoing(leg, pairs(request.headers), body, request.method)
+        return await open_exchange(self._desk, self._arrivals, outgoing, call, self.run_behind, card)
 
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
         try:
