@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger.card import read_card
 from a2a_ledger.codec import Content, draft, read_record, seal, stream_tag
 from a2a_ledger.contract import TERMS_FORM, contract_of, default_profile
-from a2a_ledger.divergence import Cases, RecordLog
+from a2a_ledger.divergence import RULE_SET, Cases, RecordLog
 from a2a_ledger.events import (
     CardFetched,
     CardFetchFailed,
@@ -109,6 +109,33 @@ def update(state: str, *, task_id: str = "T1", context: str = "C1") -> JsonObjec
     }
 
 
+def said(message_id: str, text: str, role: str = "ROLE_AGENT", **others: Json) -> JsonObject:
+    """Return a message of A2A 1.0 with one text."""
+    return {"messageId": message_id, "role": role, "parts": [{"text": text}], **others}
+
+
+def ours(message_id: str, text: str = "go", **others: Json) -> JsonObject:
+    """Return a message of ours as a server keeps it: with its task's ids."""
+    return said(message_id, text, "ROLE_USER", taskId="T1", contextId="C1", **others)
+
+
+def artifact(text: str, *, name: str = "A1", append: bool = False, last: bool = False) -> JsonObject:
+    """Return an artifact update of A2A 1.0: one chunk with one text."""
+    update: JsonObject = {
+        "taskId": "T1",
+        "contextId": "C1",
+        "artifact": {"artifactId": name, "parts": [{"text": text}]},
+    }
+    update |= {"append": True} if append else {}
+    update |= {"lastChunk": True} if last else {}
+    return {"artifactUpdate": update}
+
+
+def made(*texts: str, name: str = "A1") -> list[Json]:
+    """Return the artifacts of a Task: one, with a part a text."""
+    return [{"artifactId": name, "parts": [{"text": text} for text in texts]}]
+
+
 @dataclass
 class Story:
     """A log in the making."""
@@ -152,6 +179,7 @@ class Story:
         source: str = "well-known",
         how: str = "live",
         peer: str = PEER,
+        signature: JsonObject | None = None,
     ) -> Record:
         """Record a card fetch that brought a body."""
         body = served if isinstance(served, bytes) else json.dumps(served).encode()
@@ -173,6 +201,7 @@ class Story:
             contract_hash=None if contract is None else contract.hash,
             etag=etag,
             last_modified=last_modified,
+            signature=signature,
         )
         return self.add(event, f"peer:{peer}", {"body": body}, how)
 
@@ -225,6 +254,7 @@ class Story:
         skill: str | None = None,
         reconstructed: bool = False,
         peer: str = PEER,
+        extensions: Sequence[str] = (),
     ) -> Record:
         """Freeze the contract of a fetched card for a task."""
         contract = contract_of(read_card(fetch.content("body") or b""))
@@ -243,7 +273,7 @@ class Story:
             terms_form=TERMS_FORM,
             profile_hash=default_profile().hash,
             interface=used,
-            extensions=[],
+            extensions=list(extensions),
             credential=list(credential),
             credential_visible=visible,
             pin=None if contract is None else {"contractHash": contract.hash, "form": "a2a-contract/1"},
@@ -278,20 +308,28 @@ class Story:
         tenant: str | None = None,
         how: str = "live",
         peer: str = PEER,
+        text: str = "go",
+        history_length: int | None = None,
+        extensions: Sequence[str] = (),
     ) -> Record:
-        """Record a JSON-RPC request of ours."""
+        """Record a JSON-RPC request of ours; `extensions` are asked for by header."""
         self._asked += 1
         params: JsonObject = {}
         if method in {"SendMessage", "SendStreamingMessage", "message/send", "message/stream", "tasks/send"}:
-            message: JsonObject = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": "go"}]}
+            message: JsonObject = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
             message |= {name: value for name, value in (("taskId", task_id), ("contextId", context)) if value}
             params["message"] = message
+            if history_length is not None:
+                params["configuration"] = {"historyLength": history_length}
         elif task_id is not None:
             params["id"] = task_id
+            if history_length is not None:
+                params["historyLength"] = history_length
         if tenant is not None:
             params["tenant"] = tenant
         body = json.dumps({"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}).encode()
         headers = [] if version is None else [("A2A-Version", version)]
+        headers += [("A2A-Extensions", ", ".join(extensions))] if extensions else []
         leg = parse_request("POST", url, headers, body)
         marks: list[Credential] = [{"k": "k1", "mac": "00" * 32, "scheme": name} for name in credential]
         event = _message(leg, "out", peer=peer, url=url, http_method="POST", credential=marks or None)
@@ -344,6 +382,20 @@ class Story:
         event = _message(parse_stream_event(leg, body), "in", url=leg.url, answers=request.ref, sequence=sequence)
         return self.add(event, request.stream, {"body": body})
 
+    def stream_bytes(self, request: Record, body: bytes) -> Record:
+        """Record one server-sent event of any octets."""
+        leg = self._legs[request.c]
+        event = _message(parse_stream_event(leg, body), "in", url=leg.url, answers=request.ref, sequence=0)
+        return self.add(event, request.stream, {"body": body})
+
+    def ask_bytes(self, body: bytes, *, task: str = "t1") -> Record:
+        """Record a request of ours of any octets."""
+        leg = parse_request("POST", URL, [("A2A-Version", "1.0")], body)
+        marks: list[Credential] = [{"k": "k1", "mac": "00" * 32, "scheme": "oauth"}]
+        record = self.add(_message(leg, "out", url=URL, credential=marks), f"task:{task}", {"body": body})
+        self._legs[record.c] = leg
+        return record
+
     def push(self, payload: JsonObject, *, task: str = "t1") -> Record:
         """Record a push that we received."""
         body = json.dumps(payload).encode()
@@ -372,6 +424,11 @@ class Story:
         self.capture(fetch, credential=credential)
         return self.ask(credential=credential)
 
+    def polled(self, state: str = "working", *, history_length: int | None = None, **others: Json) -> Record:
+        """Ask for the task and be told of it; return the answer."""
+        poll = self.ask("GetTask", task_id="T1", history_length=history_length)
+        return self.answer(poll, task(state, task_id="T1", context="C1", **others))
+
     def working(self, served: JsonObject | None = None) -> Record:
         """Begin, and have the peer at work; return the request."""
         request = self.begun(served)
@@ -380,9 +437,9 @@ class Story:
 
     # ---- judging
 
-    def findings(self, profile: Profile | None = None) -> list[Finding]:
+    def findings(self, profile: Profile | None = None, rule_set: str = RULE_SET) -> list[Finding]:
         """Judge everything, in order."""
-        cases = Cases(RecordLog(self.records), profile or default_profile(), on_failure=_fail)
+        cases = Cases(RecordLog(self.records), profile or default_profile(), on_failure=_fail, rule_set=rule_set)
         return [finding for record in self.records for finding in cases.judge(record)]
 
     def rules(self, profile: Profile | None = None) -> list[tuple[str, str, str]]:
@@ -440,4 +497,5 @@ def _message(
         error_code=None if leg.error is None else leg.error.code,
         flags=list(leg.flags) or None,
         tenant=leg.tenant,
+        extensions=list(leg.extensions) or None,
     )

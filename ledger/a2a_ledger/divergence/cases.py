@@ -11,12 +11,12 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from a2a_ledger.divergence.finding import RULE_SET
+from a2a_ledger.divergence.finding import RULE_SET, RULE_SETS
 from a2a_ledger.divergence.peer_case import PEER_EVENTS, PeerCase
 from a2a_ledger.divergence.reading import text
 from a2a_ledger.divergence.rules import judge
 from a2a_ledger.divergence.task_case import TaskCase
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,13 @@ class Cases:
         on_failure: Callable[[Record, Exception], None] | None = None,
         rule_set: str = RULE_SET,
     ) -> None:
-        """Begin with nothing; `rule_set` is a name of `finding.RULE_SETS`."""
+        """Begin with nothing.
+
+        Raises:
+            UsageError: `rule_set` is no name of `finding.RULE_SETS`.
+        """
+        if rule_set not in RULE_SETS:
+            raise UsageError(f"rule set {rule_set[:80]!a} is not known here: choose one of {', '.join(RULE_SETS)}")
         self._log = log
         self._profile = profile
         self._rule_set = rule_set

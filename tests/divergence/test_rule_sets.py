@@ -1,0 +1,90 @@
+"""Two rule sets: what was found under the old one is found again under it, and under the new one once."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_ledger.contract import default_profile
+from a2a_ledger.divergence import RULE_SET, RULE_SETS, RULES, payload_of, violation_of, violation_tag, violation_tags
+from a2a_ledger.errors import UsageError
+from a2a_ledger.statement import parse_statement
+from tests.divergence.story import LOG, Story, ours
+
+PROFILE = default_profile()
+FIRST = (
+    *("pin-mismatch", "version-skew", "auth-demand", "interface-drift", "auth-not-exercised"),
+    *("weaker-authorization", "illegal-transition", "unknown-state", "identity-swap", "pin-dropped"),
+    *("validator-lied", "halves-disagree", "refetch-as-input", "self-inflicted-cancel", "rejected-after-probe"),
+    "task-error-mismatch",
+)
+"""The rules of set 1 as they were released."""
+
+
+def told() -> Story:
+    """Tell of one finding that both sets have, and of one that only the second has."""
+    story = Story()
+    story.working()
+    story.polled("TASK_STATE_RUNNING")
+    story.polled(history=[ours("m1", "something else")])
+    return story
+
+
+def test_the_sets() -> None:
+    assert (RULE_SET, RULE_SETS["1"], RULE_SETS["2"]) == ("2", frozenset(FIRST), frozenset(RULES))
+
+
+def test_each_set_finds_what_it_has() -> None:
+    story = told()
+    assert [item.rule for item in story.findings()] == ["unknown-state", "history-divergence"]
+    assert [item.rule for item in story.findings(rule_set="1")] == ["unknown-state"]
+
+
+def test_a_violation_names_its_set() -> None:
+    (old,) = told().findings(rule_set="1")
+    new = told().findings()[0]
+    for finding, rule_set in ((old, "1"), (new, "2")):
+        payload = payload_of(finding, LOG, PROFILE)
+        assert violation_of(finding, payload, PROFILE).rule_set == rule_set
+        assert parse_statement(payload).predicate["rule_set"] == rule_set
+
+
+def test_the_tags_of_one_finding() -> None:
+    (old,) = told().findings(rule_set="1")
+    new, only_new = told().findings()
+    assert violation_tags(new, PROFILE) == [violation_tag(old, PROFILE), violation_tag(new, PROFILE)]
+    assert violation_tags(old, PROFILE) == violation_tags(new, PROFILE)
+    assert violation_tags(only_new, PROFILE) == [violation_tag(only_new, PROFILE)]
+
+
+def test_what_the_agent_s_side_recorded_is_not_judged() -> None:
+    story = told()
+    assert story.rules() != []
+    story.records = [
+        record._replace(data={**record.data, "side": "server"}) if record.type == "message.recorded.v1" else record
+        for record in story.records
+    ]
+    assert story.rules() == []
+
+
+def test_only_known_sets_are_judged_by() -> None:
+    with pytest.raises(UsageError, match=r"rule set '0' is not known here: choose one of 1, 2"):
+        told().findings(rule_set="0")
+
+
+SPELLED = ("working", "TASK_STATE_WORKING", "TASK_STATE_RUNNING", "auth-required", "cancelled", "TASK_STATE_CANCELLED")
+
+
+def test_states_of_every_spelling() -> None:
+    """One task as no two texts of A2A spell it: what is known is understood, and all of it kept."""
+    story = Story()
+    story.working()
+    for spelled in (*SPELLED, "TASK_STATE_CANCELED", "canceled"):
+        body = f'{{"jsonrpc":"2.0","id":1,"result":{{"id":"T1","status":{{"state":"{spelled}"}}}}}}'
+        story.answer(story.ask("GetTask", task_id="T1"), body=body.encode())
+    assert [(item.rule, item.subject) for item in story.findings()] == [("unknown-state", "TASK_STATE_RUNNING")]
+    answers = [record.data for record in story.records if record.data.get("direction") == "in"][1:]
+    assert [data["state"] for data in answers] == [*SPELLED, "TASK_STATE_CANCELED", "canceled"]
+    assert [data.get("state_read") for data in answers] == [
+        *("working", "working", None, "auth-required"),
+        *["canceled"] * 4,
+    ]
