@@ -15,7 +15,7 @@ from a2a_ledger.codec import first_stated, unread
 from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.selection import story_of
-from a2a_ledger.verify.proven import read_keys
+from a2a_ledger.verify.key_events import read_keys
 from a2a_ledger.verify.rerun import VIOLATION, Difference, Rerun
 from a2a_ledger.verify.signed import open_finding
 

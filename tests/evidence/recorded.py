@@ -106,6 +106,11 @@ def opened(place: Path) -> ContractLedger:
     return ContractLedger.open(place, origin=PREFIX, follow=False, clock=clock(), entropy=entropy(), mark_dir=mark_dir)
 
 
+def append_unchecked(ledger: ContractLedger, event: Event, stream: str = "ledger") -> None:
+    """Append a key event that the store itself would refuse, as an operator can who has the database."""
+    ledger.store.recorder.append([ledger.draft(event, stream=stream)], None)
+
+
 def dispute(ledger: ContractLedger, *, name: str = "t1", polls: int = 2) -> LedgerStory:
     """Tell the stuck case: OAuth was promised, a client certificate is asked for; let the verifier sign it."""
     story = LedgerStory(ledger)

@@ -135,10 +135,10 @@ def test_a_head_of_a_rewritten_log_does_not_fit_an_earlier_one(case: Case, copy:
     with reopened(case.place) as ledger:
         size, earlier = ledger.store.checkpoints()[0]
     with reopened(copy) as ledger:
-        assert audit_ledger(ledger, earlier=[earlier]).clean
+        assert audit_ledger(ledger, earlier={"head": earlier}).clean
     with opened(copy.parent / "another") as ledger:
         ledger.sign_checkpoint()
-        assert kinds(audit_ledger(ledger, earlier=[earlier, b"no note"])) == {"earlier", "truncated"}
+        assert kinds(audit_ledger(ledger, earlier={"head": earlier, "note": b"no note"})) == {"earlier", "truncated"}
         assert size > ledger.store.size()
 
 

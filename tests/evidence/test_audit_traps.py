@@ -220,7 +220,7 @@ def test_a_head_that_the_reader_kept_and_the_database_lacks(copy: Path) -> None:
     execute(copy / "ledger.db", f"DELETE FROM ledger_checkpoints WHERE size = {size}")  # noqa: S608 - a number
     assert found(copy) == []
     with reopened(copy) as ledger:
-        (fault,) = audit_ledger(ledger, earlier=[earlier]).faults
+        (fault,) = audit_ledger(ledger, earlier={"the head that was kept": earlier}).faults
     assert (fault.kind, fault.position) == ("checkpoint", size - 1)
 
 

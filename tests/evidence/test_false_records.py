@@ -23,7 +23,7 @@ from a2a_ledger.export import export_task
 from a2a_ledger.statement import VIOLATION, leaf_subject, sign_envelope, statement, violation_predicate
 from tests.divergence.story import PEER, card, task
 from tests.evidence.forging import export_key, files_of, judged, statuses
-from tests.evidence.recorded import LedgerStory, dispute, opened
+from tests.evidence.recorded import LedgerStory, append_unchecked, dispute, opened
 from tests.evidence.refitting import signed_again, without
 
 if TYPE_CHECKING:
@@ -314,8 +314,11 @@ def test_a_finding_about_events_that_are_not_shown_is_recorded_and_not_found_aga
     ],
 )
 def test_a_field_of_another_type_is_refused(tmp_path: Path, stream: str, event: Event) -> None:
-    def tell(_: ContractLedger, story: LedgerStory) -> None:
-        story.add(event, stream)
+    def tell(ledger: ContractLedger, story: LedgerStory) -> None:
+        if stream == "ledger":
+            append_unchecked(ledger, event)
+        else:
+            story.add(event, stream)
 
     report = verified(tmp_path / "audit", tell)
     assert (report.verdict, statuses(report)["C1"]) == ("invalid", "INVALID")

@@ -17,7 +17,7 @@ from a2a_ledger.store import open_store
 from a2a_ledger.verify import verify
 from tests.evidence.conftest import reopened
 from tests.evidence.forging import judged, statuses
-from tests.evidence.recorded import dispute, entropy, opened
+from tests.evidence.recorded import append_unchecked, dispute, entropy, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def bundle_of(
         story = dispute(ledger)
         first = ledger.signers["log"]
         for event in events(first):
-            ledger.append([ledger.draft(event, stream="ledger")])
+            append_unchecked(ledger, event)
         ledger.catch_up()
         chosen = signer(ledger)
     (place / "keys" / "log.pem").unlink()  # which no longer speaks: a ledger does not open with it

@@ -14,7 +14,7 @@ from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
-    from a2a_ledger.verify.proven import Keys
+    from a2a_ledger.verify.key_events import Keys
 
 _NOT_OURS = "peer"  # the kind of a peer's head that we hold
 

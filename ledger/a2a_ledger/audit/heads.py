@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.audit.anchors import Anchor, read_anchor, why_unverified
@@ -11,14 +12,15 @@ from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint, parse_checkpoi
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.note import parse_note
 from a2a_ledger.store.schema import CHECKPOINTS
-from a2a_ledger.verify.proven import Keys, read_keys
+from a2a_ledger.verify.key_events import KEY_EVENTS, Keys, take_key_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from a2a_ledger.audit.tree import TreePass
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Record
+    from a2a_ledger.keys import Verifier
     from a2a_ledger.store import RawTables
     from a2a_ledger.store.mark import HighWaterMark
 
@@ -47,22 +49,24 @@ class Heads:
         anchored: the largest size over which the signature of somebody else verifies.
         keys: what the log says of its keys, as far as it was read.
         notes: what is no fault and worth saying.
+        unproven: heads from elsewhere that no known key signed: anybody can write such a file, it accuses no log.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what is audited, and what the reader brings
         self,
         raw: RawTables,
         mark: HighWaterMark | None,
         origin: str,
         faults: list[Fault],
-        earlier: Sequence[bytes | str] = (),
+        earlier: Mapping[str, bytes | str] = MappingProxyType({}),
+        trust: Sequence[Verifier] = (),
     ) -> None:
         self._origin = origin
+        self._trust = trust
         self._faults = faults
         self._rows = iter(raw.rows(CHECKPOINTS))
         self._kept: tuple[int, object] | None = None
         self._raw = raw
-        self._key_events: list[Record] = []
         self._anchors: list[Anchor] = []
         self._differing: list[int] = []
         self._named: dict[int, str] = {}  # sizes of heads that fit and have to be kept, and who names them
@@ -70,6 +74,7 @@ class Heads:
         self.newest: tuple[int, str] | None = None
         self.anchored = 0
         self.notes: list[str] = []
+        self.unproven: list[str] = []
         self._outside: list[Outside] = []
         self.due = 0
         with mark.standing() if mark is not None else nullcontext():  # a signer writes first the one, then the other
@@ -83,9 +88,10 @@ class Heads:
 
     def learn(self, record: Record, note: Callable[[], bytes]) -> None:
         """Take in a key event or an anchor, whose `note` is read only if it is one."""
-        if record.type.startswith("key."):
-            self._key_events.append(record)
-            self.keys = read_keys(self._key_events, self._origin)
+        if record.type in KEY_EVENTS:
+            fault = take_key_event(self.keys, record.type, record.data, record.n, self._origin)
+            if fault:
+                self._faults.append(Fault("key", record.n, f"event {record.n}, {record.type}: {fault}"))
         elif record.type == "checkpoint.anchored.v1":
             anchor = read_anchor(record, self._origin, note())
             if anchor is not None:
@@ -113,7 +119,11 @@ class Heads:
             faults.append(Fault("truncated", size, f"a signed head covers {at} events, the log ends at {size}"))
             self._next_kept()
         for outside in self._outside:
-            detail = f"{outside.what} covers {outside.size} events, the log ends at {size}: the database is an old copy"
+            if outside.kind == "earlier" and not self._is_proven(outside):
+                continue
+            gone = outside.size - size
+            last = "the last one of them is" if gone == 1 else f"the last {gone} of them are"
+            detail = f"{outside.what} covers {outside.size} events; {last} not here: the database is an old copy"
             faults.append(Fault("truncated", size, detail))
         if self._differing:
             first, more = self._differing[0], len(self._differing) - 1
@@ -161,6 +171,8 @@ class Heads:
 
     def _check(self, size: int, note: object, tree: TreePass, outside: Outside | None = None) -> None:
         kind, what = (outside.kind, outside.what) if outside else ("checkpoint", f"the head kept for size {size}")
+        if outside is not None and kind == "earlier" and not self._is_proven(outside):
+            return
         try:
             head = self._open(note, size)
         except Exception as problem:  # noqa: BLE001 - whatever stands in a row, the audit goes on to the next
@@ -170,17 +182,27 @@ class Heads:
             if outside is None:
                 self._differing.append(size)
             elif size not in self._differing:
-                self._faults.append(Fault(kind, size - 1, f"{what} is over other leaves than these"))
+                detail = f"the first {size} events are not those that {what} was signed over"
+                self._faults.append(Fault(kind, size - 1, detail))
         else:
             self.newest = max(self.newest or (0, ""), (size, head.root.hex()))
             if outside is not None:
                 self._named.setdefault(size, what)
 
+    def _is_proven(self, outside: Outside) -> bool:
+        """Say whether a known key signed a head from elsewhere, and note it if none did."""
+        try:
+            self._open(outside.note, outside.size)
+        except LedgerError as problem:
+            self.unproven.append(f"{outside.what}: this head proves nothing about the log: {problem}")
+            return False
+        return True
+
     def _open(self, note: object, size: int) -> Checkpoint:
-        """Read a head and check its signature by a log key of its size."""
+        """Read a head and check its signature by a log key of its size, or by one that the reader trusts."""
         if not isinstance(note, str):
             raise FormatError("is not a text")
-        head = open_checkpoint(note, self.keys.speaking("log", size)).checkpoint
+        head = open_checkpoint(note, [*self.keys.speaking("log", size), *self._trust]).checkpoint
         if head.size != size or head.origin != self._origin:
             raise FormatError(f"speaks of size {head.size} of {head.origin}")
         return head
@@ -214,11 +236,10 @@ def _read_marks(mark: HighWaterMark, faults: list[Fault], notes: list[str]) -> l
     return found
 
 
-def _read_earlier(earlier: Sequence[bytes | str], faults: list[Fault]) -> list[Outside]:
+def _read_earlier(earlier: Mapping[str, bytes | str], faults: list[Fault]) -> list[Outside]:
     """Return the heads that the reader kept, as far as they can be read."""
     found: list[Outside] = []
-    for number, raw in enumerate(earlier, start=1):
-        what = f"the earlier head {number} that you gave"
+    for what, raw in earlier.items():
         try:
             note = parse_note(raw)
             found.append(Outside("earlier", what, parse_checkpoint(note.text).size, str(note)))

@@ -13,7 +13,7 @@ fault. A fault is a value, never an exception:
 | `envelope` | stream, version or topic beside a record differ from the record |
 | `stream` | a stream's versions or its chain of `prev` break |
 | `tag` | a leaf does not carry its stream's tag, or two leaves carry one |
-| `key` | a key is missing or is not the one that the log commits to, or the key store is damaged |
+| `key` | a key is missing or not the one that the log commits to, a key event is unusable, the key store is damaged |
 | `blob` | a blob is missing, not what its record commits to, cut since it was recorded, or belongs to no record |
 | `tile` | a tile of the tree is not made from the leaves |
 | `lookup` | the lookup tags are not those of the records |
@@ -29,6 +29,7 @@ fault. A fault is a value, never an exception:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.audit.events import EventPass
@@ -40,9 +41,10 @@ from a2a_ledger.audit.pems import check_private_keys
 from a2a_ledger.store.schema import BLOBS, EVENTS, TAGS, TILES, TRACKING, row_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from a2a_ledger.events import Json
+    from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import RawTables, Store
     from a2a_ledger.store.mark import HighWaterMark
@@ -62,6 +64,7 @@ class AuditReport:
         anchored_size: the largest size that somebody else has put a signature to.
         faults: in the order in which they were found.
         notes: what is no fault and worth saying.
+        unproven: heads of `earlier` that no known key signed: they say nothing about the log.
     """
 
     events: int
@@ -70,6 +73,7 @@ class AuditReport:
     anchored_size: int
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -96,19 +100,21 @@ class AuditReport:
 def audit_ledger(
     ledger: ContractLedger,
     *,
-    earlier: Sequence[bytes | str] = (),
+    earlier: Mapping[str, bytes | str] = MappingProxyType({}),
+    trust: Sequence[Verifier] = (),
     views: Iterable[Callable[[], Iterable[str]]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
     """Audit an open ledger: its database, its key store and both copies of its mark; see `audit`."""
-    return audit(ledger.store, mark=ledger.mark, earlier=earlier, views=views, progress=progress)
+    return audit(ledger.store, mark=ledger.mark, earlier=earlier, trust=trust, views=views, progress=progress)
 
 
-def audit(
+def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
     store: Store,
     *,
     mark: HighWaterMark | None = None,
-    earlier: Sequence[bytes | str] = (),
+    earlier: Mapping[str, bytes | str] = MappingProxyType({}),
+    trust: Sequence[Verifier] = (),
     views: Iterable[Callable[[], Iterable[str]]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
@@ -117,7 +123,8 @@ def audit(
     Args:
         store: the ledger's store; may be read-only.
         mark: where both copies of the high-water mark lie.
-        earlier: signed heads that the reader kept elsewhere.
+        earlier: signed heads that the reader kept elsewhere, by what they are called in the report.
+        trust: keys of this log that the reader had from its owner, beside those that the log itself names.
         views: one callable a read model that makes it again and yields a sentence for each difference.
         progress: told how many events are done, and of how many, now and then.
 
@@ -126,7 +133,7 @@ def audit(
     """
     faults: list[Fault] = []
     with AuditKeys(store) as keys, store.raw() as raw:
-        heads = Heads(raw, mark, store.origin, faults, earlier)
+        heads = Heads(raw, mark, store.origin, faults, earlier, trust)
         events = EventPass(store.origin, raw, keys, heads, faults)
         steps: tuple[Callable[[], Iterable[Fault]], ...] = (
             lambda: [Fault("database", None, text) for text in raw.damage()],
@@ -153,6 +160,7 @@ def audit(
         anchored_size=heads.anchored,
         faults=tuple(faults),
         notes=tuple(heads.notes),
+        unproven=tuple(heads.unproven),
     )
 
 

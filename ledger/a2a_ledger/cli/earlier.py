@@ -11,7 +11,7 @@ from a2a_ledger.audit import Fault
 from a2a_ledger.checkpoint import Checkpoint, checkpoint_of, open_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError, PolicyError, SignatureError, UsageError
 from a2a_ledger.keys import parse_vkey
-from a2a_ledger.verify.proven import read_keys
+from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,32 +21,46 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
     from a2a_ledger.store import Store
 
-_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
+
+def trusted_keys(trust: Sequence[str]) -> list[Verifier]:
+    """Return the keys that a reader names.
+
+    Raises:
+        UsageError: one is no verifier key, or may not be used.
+    """
+    try:
+        return [parse_vkey(vkey) for vkey in trust]
+    except FormatError as problem:
+        raise UsageError(f"--trust: {problem}") from problem
 
 
-def signed_head(store: Store, path: Path, raw: bytes, trust: Sequence[str]) -> Checkpoint:
-    """Return the head in a file, after its signature was checked.
+def head_of(path: str, raw: bytes, origin: str) -> Checkpoint:
+    """Return the head in a file; who signed it is not yet looked at.
 
-    The keys are those that the log's own events name for its size, and those that the reader trusts.
+    Raises:
+        UsageError: this is no signed head, or one of another log.
+    """
+    try:
+        head = checkpoint_of(raw)
+    except FormatError as problem:
+        raise UsageError(f"{path}: expected a signed head of {origin}: {problem}") from problem
+    if head.origin != origin:
+        raise UsageError(f"{path}: expected a head of the log {origin}, found one of {head.origin}")
+    return head
+
+
+def signed_head(store: Store, path: Path, raw: bytes) -> Checkpoint:
+    """Return the head in a file, after its signature was checked by the keys that the log's events name for its size.
 
     Raises:
         UsageError: this is no signed head, or one of another log.
         PolicyError: no known key signed it, or its signature is broken: it says nothing about this log.
     """
+    head = head_of(str(path), raw, store.origin)
     try:
-        head = checkpoint_of(raw)
-        trusted = [parse_vkey(vkey) for vkey in trust]
-    except FormatError as problem:
-        raise UsageError(f"{path}: expected a signed head of {store.origin}: {problem}") from problem
-    if head.origin != store.origin:
-        raise UsageError(f"{path}: expected a head of the log {store.origin}, found one of {head.origin}")
-    try:
-        return open_checkpoint(raw, [*_named(store, head.size), *trusted]).checkpoint
+        return open_checkpoint(raw, _named(store, head.size)).checkpoint
     except SignatureError as problem:
-        raise PolicyError(
-            f"{path}: this head proves nothing about the log: {problem}",
-            hint="If the log was signed by another key then: get that key from its owner, and give it as --trust VKEY.",
-        ) from problem
+        raise PolicyError(f"{path}: this head proves nothing about the log: {problem}") from problem
 
 
 def against(store: Store, path: Path, head: Checkpoint) -> list[Fault]:
@@ -71,7 +85,7 @@ def _named(store: Store, size: int) -> list[Verifier]:
 
 
 def _key_events(store: Store) -> Iterator[Record]:
-    places = {n for kind in _KEY_EVENTS for n, _ in store.tagged_places(f"type:{kind}")}
+    places = {n for kind in KEY_EVENTS for n, _ in store.tagged_places(f"type:{kind}")}
     for n in sorted(places):
         try:
             yield store.record(n)

@@ -15,7 +15,7 @@ from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
-    from a2a_ledger.audit import AuditReport, Fault
+    from a2a_ledger.audit import AuditReport
     from a2a_ledger.cli.session import Session
     from a2a_ledger.policy import Policy
     from a2a_ledger.store import Store
@@ -152,32 +152,36 @@ def verify(  # noqa: PLR0913 - one argument an option
     "--trust",
     multiple=True,
     metavar="VKEY",
-    help="A verifier key of this log, had from its owner, for heads that no key named in the log has signed.",
+    help="A verifier key of this log, had from its owner, beside the keys that the log names for its heads.",
 )
 @pass_session
 @click.pass_context
 def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...], trust: tuple[str, ...]) -> None:
     """Recompute everything and name each fault. Exit 1 on any.
 
-    Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models.
+    Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models. Exit 3 if a head that you gave is
+    signed by no known key.
     """
     from a2a_ledger.audit import audit as work_out  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.cli.earlier import against, signed_head  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.earlier import head_of, trusted_keys  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections import peers, task_contracts  # noqa: PLC0415 - same
     from a2a_ledger_projections.base import differences  # noqa: PLC0415 - same
 
-    kept = [(path, _bytes(path)) for path in earlier]
+    kept = {str(path): _bytes(path) for path in earlier}
+    trusted = trusted_keys(trust)
     with session.reading() as ledger:
-        heads = [(path, signed_head(ledger.store, path, raw, trust)) for path, raw in kept]
+        for path, raw in kept.items():
+            head_of(path, raw, ledger.origin)
         views = [differences(ledger.store, view) for view in (task_contracts.VIEW, peers.VIEW)]
         with progress("audit") as step:
-            report = work_out(ledger.store, mark=ledger.mark, views=views, progress=step)
-        faults = [*report.faults, *(fault for path, head in heads for fault in against(ledger.store, path, head))]
+            report = work_out(ledger.store, mark=ledger.mark, earlier=kept, trust=trusted, views=views, progress=step)
     if session.as_json:
-        print_json({**report.to_json(), "faults": [fault.to_json() for fault in faults]})
+        print_json(report.to_json())
     else:
-        _print_audit(report, faults)
-    context.exit(DISPROVED if faults else 0)
+        _print_audit(report)
+    for line in report.unproven:
+        note(clean(f"{line}. If another key signed for the log then: get it from its owner, and give it as --trust."))
+    context.exit(DISPROVED if report.faults else UNDECIDED if report.unproven else 0)
 
 
 VERBS = (replay, export, verify, audit)
@@ -187,7 +191,7 @@ def _size_of(store: Store, file: Path) -> int:
     """Return the size of a head that the log still extends, for the proof that it does."""
     from a2a_ledger.cli.earlier import against, signed_head  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    head = signed_head(store, file, _bytes(file), ())
+    head = signed_head(store, file, _bytes(file))
     for fault in against(store, file, head):
         raise UsageError(fault.detail)
     return head.size
@@ -226,7 +230,8 @@ def _print_report(report: Report, *, trusting: bool) -> None:
         click.echo(f"  does not establish: {clean(line)}")
 
 
-def _print_audit(report: AuditReport, faults: list[Fault]) -> None:
+def _print_audit(report: AuditReport) -> None:
+    faults = report.faults
     head = f"signed head over {report.checkpoint[0]}" if report.checkpoint else "no signed head"
     anchored = f"anchored up to {report.anchored_size}" if report.anchored_size else "nothing anchored"
     found = counted(len(faults), "fault") if faults else "no fault"

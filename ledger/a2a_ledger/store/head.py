@@ -26,6 +26,7 @@ from a2a_ledger.codec import (
     stream_tag,
 )
 from a2a_ledger.errors import RollbackError
+from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.tiles import WIDTH, leaf_hash, write_tiles
 
 if TYPE_CHECKING:
@@ -155,18 +156,19 @@ class Head:
         ):
             if (rowid - 1) % WIDTH == 0:
                 self._tail = []
-            self._tail.append(leaf_hash(self.origin, rowid - 1, c, t))
+            octets = octets_of(rowid - 1, "c", c)
+            self._tail.append(leaf_hash(self.origin, rowid - 1, octets, octets_of(rowid - 1, "t", t)))
             if stream in self._tips:
-                self._tips[stream] = (ver, c.hex())
+                self._tips[stream] = (ver, octets.hex())
         self._size = size
 
     def _read_tip(self, connection: sqlite3.Connection, stream: str) -> _Tip:
-        row: tuple[int, bytes] | None = connection.execute(
-            "SELECT originator_version, c FROM ledger_events WHERE originator_id = ?"
+        row: tuple[int, object, int] | None = connection.execute(
+            "SELECT originator_version, c, rowid - 1 FROM ledger_events WHERE originator_id = ?"
             " ORDER BY originator_version DESC LIMIT 1",
             (stream,),
         ).fetchone()
-        return (-1, None) if row is None else (row[0], row[1].hex())
+        return (-1, None) if row is None else (row[0], octets_of(row[2], "c", row[1]).hex())
 
     def _place_draft(self, connection: sqlite3.Connection, draft: Draft, keys: StreamKeys, to: Placement) -> Appended:
         stream, salt = draft.stream, draft.salt

@@ -7,28 +7,52 @@ opened for writing with one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.keys import ROLES, load_pem
-from a2a_ledger.verify.proven import read_keys
+from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from a2a_ledger.codec import Draft, Record
+    from a2a_ledger.events import JsonObject
     from a2a_ledger.keys import Signer, Verifier
     from a2a_ledger.store.store import Store
-    from a2a_ledger.verify.proven import Keys
+    from a2a_ledger.verify.key_events import Keys
 
-_KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
 _NOW = 1 << 62  # as a size: behind every retirement and revocation that is recorded
 
 
 def log_keys(store: Store) -> Keys:
     """Return what the log's own events say about its keys."""
-    events = sorted((r for kind in _KEY_EVENTS for r in store.tagged(f"type:{kind}")), key=lambda record: record.n)
-    return read_keys(events, store.origin)
+    return read_keys(_key_events(store), store.origin)
+
+
+def check_key_events(store: Store, drafts: Iterable[Draft]) -> None:
+    """Check that the key events among drafts are usable as the log stands; other drafts cost nothing here.
+
+    Raises:
+        UsageError: one is not: with it in the log, no reader would accept a bundle any more.
+    """
+    new = [draft for draft in drafts if draft.stream == "ledger" and draft.type in KEY_EVENTS]
+    if not new:
+        return
+    there = _key_events(store)
+    keys, size, known = read_keys(there, store.origin), store.size(), {record.salt for record in there}
+    for draft in new:
+        if draft.salt in known:
+            continue  # a retry of what was committed
+        fault = take_key_event(keys, draft.type, cast("JsonObject", json.loads(draft.data)), size, store.origin)
+        if fault:
+            raise UsageError(f"expected a {draft.type} that readers can use, found one that they refuse: {fault}")
+
+
+def _key_events(store: Store) -> list[Record]:
+    return [record for kind in KEY_EVENTS for record in store.tagged(f"type:{kind}")]
 
 
 def head_verifiers(store: Store) -> list[Verifier]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger import merkle
 from a2a_ledger.codec import Draft, Parts, Record, leaf, read_record, unpack_container, unpack_parts
 from a2a_ledger.errors import FormatError, ReadOnlyError, StoreError
+from a2a_ledger.store.cells import octets_of
+from a2a_ledger.store.log_keys import check_key_events
 from a2a_ledger.store.position import read_position
 from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, raw_tables
 from a2a_ledger.store.sqlite import advance
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 _COLUMNS = "SELECT e.rowid - 1, e.originator_id, e.originator_version, e.topic, e.c, e.t, e.state FROM ledger_events e "
 _PAGE = 4096  # leaves read at a time
 
-_Row = tuple[int, str, int, str, bytes, bytes, bytes]
+_Row = tuple[int, object, object, object, object, object, object]  # as SQLite has it: any type in any cell
 
 
 class Store:
@@ -73,10 +75,12 @@ class Store:
             BusyError: Another process held the lock for longer than the time-out; nothing was written.
             ReadOnlyError: This store was opened read-only.
             MissingKeysError: A stream's key is not in the key store.
+            UsageError: A key event that readers would refuse, such as a second key of a name, or an unknown one's end.
         """
         self._must_write()
         if not drafts and tracking is None:
             return []
+        check_key_events(self, drafts)
         for item in drafts:
             self.keys.stream_key(item.stream)  # durable before the transaction begins
         return self.recorder.append(drafts, tracking)
@@ -89,6 +93,7 @@ class Store:
         self._must_write()
         if not drafts and tracking is None:
             return []
+        check_key_events(self, drafts)
         for item in drafts:
             if not self.keys.knows(item.stream):
                 await asyncio.to_thread(self.keys.stream_key, item.stream)
@@ -207,14 +212,14 @@ class Store:
         """Yield the octets of the leaves from log index `start` to below `stop`."""
         while start < stop:
             with self._connections.reading() as connection:
-                rows: list[tuple[int, bytes, bytes]] = connection.execute(
+                rows: list[tuple[int, object, object]] = connection.execute(
                     "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
                     (start, min(stop, start + _PAGE)),
                 ).fetchall()
             if not rows:
                 return
             for n, c, t in rows:
-                yield leaf(self.origin, n, c, t)
+                yield leaf(self.origin, n, octets_of(n, "c", c), octets_of(n, "t", t))
             start = rows[-1][0] + 1
 
     def root(self, size: int | None = None) -> bytes:
@@ -305,7 +310,8 @@ class Store:
         return [self._record(row) for row in rows]
 
     def _record(self, row: _Row) -> Record:
-        n, stream, ver, topic, c, t, state = row
+        n, stream, ver, topic, *secrets, state = row
+        c, t = (octets_of(n, column, cell) for column, cell in zip("ct", secrets, strict=True))
         try:
             salt, raw, parts = unpack_container(state)
             record = read_record(salt, raw, n=n, t=t.hex(), parts=Parts(parts, self._large_blob), trusted=True)

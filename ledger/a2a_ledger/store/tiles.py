@@ -8,11 +8,12 @@ section 5); what they do not hold yet comes from at most 255 leaf rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import merkle
 from a2a_ledger.codec import leaf
 from a2a_ledger.errors import StoreError
+from a2a_ledger.store.cells import octets_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -107,14 +108,18 @@ class TileReader:
             "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
             (start, min(start + WIDTH, self._size)),
         )
-        return [leaf_hash(self._origin, n, c, t) for n, c, t in rows]
+        return [leaf_hash(self._origin, n, octets_of(n, "c", c), octets_of(n, "t", t)) for n, c, t in rows]
 
 
 def _row(connection: sqlite3.Connection, level: int, place: int) -> bytes | None:
-    row: tuple[bytes] | None = connection.execute(
+    row: tuple[object] | None = connection.execute(
         "SELECT hashes FROM ledger_tiles WHERE level = ? AND idx = ?", (level, place)
     ).fetchone()
-    return None if row is None else row[0]
+    if row is not None and not isinstance(row[0], bytes):
+        raise StoreError(
+            f"expected octets in tile {place} at level {level}, found {row[0]!a:.40}", hint="run `a2a-ledger audit`"
+        )
+    return None if row is None else cast("bytes", row[0])
 
 
 def _cut(hashes: bytes) -> list[bytes]:

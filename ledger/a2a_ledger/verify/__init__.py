@@ -41,13 +41,13 @@ from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
 from a2a_ledger.verify.card_signatures import card_signatures
+from a2a_ledger.verify.key_events import read_keys
 from a2a_ledger.verify.proven import (
     check_inclusion,
     judge_earlier,
     judge_head,
     judge_witnesses,
     read_checkpoint,
-    read_keys,
     read_leaves,
 )
 from a2a_ledger.verify.report import LETTERS, REQUIRED, Claim, Report, verdict_of
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.events import Json, JsonObject
-    from a2a_ledger.verify.proven import Head, Keys, ShownLeaf
+    from a2a_ledger.verify.key_events import Keys
+    from a2a_ledger.verify.proven import Head, ShownLeaf
 
 _MOST_NAMED = 3  # faults that a detail names before it counts the rest
 

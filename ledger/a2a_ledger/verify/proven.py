@@ -6,7 +6,7 @@ only: to see whether the bundle fits together. It never makes a claim VALID.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -20,19 +20,19 @@ from a2a_ledger.checkpoint import (
 )
 from a2a_ledger.codec import leaf, parse_canonical
 from a2a_ledger.errors import FormatError, LedgerError, PolicyError, UsageError, VerificationError
-from a2a_ledger.keys import parse_vkey, verify_handover
+from a2a_ledger.keys import parse_vkey
 from a2a_ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from a2a_ledger.note import parse_note
 from a2a_ledger.verify.report import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from a2a_ledger.bundle import Bundle, IndexRow
-    from a2a_ledger.codec import Record
     from a2a_ledger.keys import Verifier
     from a2a_ledger.note import Verified
     from a2a_ledger.policy import Policy
+    from a2a_ledger.verify.key_events import Keys, KeyTerm
 
 _LEAF_MEMBERS = frozenset({"c", "log", "n", "t", "v"})
 
@@ -44,41 +44,6 @@ class ShownLeaf(NamedTuple):
     c: bytes
     t: bytes
     raw: bytes
-
-
-class KeyTerm(NamedTuple):
-    """How long a key speaks for its role: tree sizes, as checkpoints carry no time."""
-
-    role: str
-    key: Verifier
-    added: int  # index of its key.added.v1
-    retired: int | None
-    revoked: int | None  # the size that the revocation states
-
-    def covers(self, size: int) -> bool:
-        """Say whether the key speaks for a head of this size, or for an event at index size - 1."""
-        return (
-            self.added < size
-            and (self.retired is None or size <= self.retired)
-            and (self.revoked is None or size <= self.revoked)
-        )
-
-
-@dataclass(slots=True)
-class Keys:
-    """The keys that the log's own events name, and hand-overs from one to the next."""
-
-    terms: list[KeyTerm] = field(default_factory=list[KeyTerm])
-    follows: dict[str, Verifier] = field(default_factory=dict["str", "Verifier"])  # new vkey -> old key, both signed
-    faults: list[str] = field(default_factory=list[str])
-
-    def speaking(self, role: str, size: int) -> list[Verifier]:
-        """Return the keys that speak for a role at a size."""
-        return [term.key for term in self.terms if term.role == role and term.covers(size)]
-
-    def term(self, key: Verifier) -> KeyTerm | None:
-        """Return what the log says of a key."""
-        return next((term for term in self.terms if term.key == key), None)
 
 
 @dataclass(slots=True)
@@ -156,51 +121,6 @@ def check_inclusion(bundle: Bundle, leaves: Mapping[int, ShownLeaf], checkpoint:
     expected = {proof_file(n) for n in leaves}
     faults += [f"{name}: proves a leaf that is not shown" for name in bundle.under(PROOFS) if name not in expected]
     return faults
-
-
-def read_keys(records: Iterable[Record], origin: str) -> Keys:
-    """Return what the shown events of the stream `ledger` say about the log's keys."""
-    keys = Keys()
-    added: dict[str, tuple[str, Verifier, int]] = {}
-    ended: dict[tuple[str, str], int] = {}
-    for record in records:
-        if record.stream != "ledger" or not record.type.startswith("key."):
-            continue
-        try:
-            key = parse_vkey(cast("str", record.data["vkey"]))
-            role = cast("str", record.data["role"])
-            if record.type == "key.added.v1":
-                if key.vkey in added or record.data["public_key"] != key.public_key.hex():
-                    raise FormatError("adds a key that is there already, or two keys in one")
-                added[key.vkey] = role, key, record.n
-                _read_handover(record, origin, role, key, keys)
-            elif record.type == "key.retired.v1":
-                ended["retired", key.vkey] = record.n
-            elif record.type == "key.revoked.v1":
-                ended["revoked", key.vkey] = cast("int", record.data["size"])
-        except (LedgerError, KeyError, TypeError, AttributeError, ValueError) as problem:
-            keys.faults.append(f"data/records/{record.n}.json: no usable {record.type}: {problem}")
-    keys.terms = [
-        KeyTerm(role, key, n, ended.get(("retired", vkey)), ended.get(("revoked", vkey)))
-        for vkey, (role, key, n) in added.items()
-    ]
-    return keys
-
-
-def _read_handover(record: Record, origin: str, role: str, key: Verifier, keys: Keys) -> None:
-    """Note that a key follows another where both have signed so."""
-    old = record.data.get("old")
-    if old is None:
-        return
-    verify_handover(
-        origin,
-        role,
-        old=cast("str", old),
-        new=key.vkey,
-        signature_old=bytes.fromhex(cast("str", record.data["signature_old"])),
-        signature_new=bytes.fromhex(cast("str", record.data["signature_new"])),
-    )
-    keys.follows[key.vkey] = parse_vkey(cast("str", old))
 
 
 def read_checkpoint(bundle: Bundle) -> Checkpoint:
