@@ -12,8 +12,10 @@ from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from a2a_ledger.capture.formats import Entry
+    from a2a_ledger.capture.import_source import Source, Start
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.ledger import ContractLedger
 
@@ -51,18 +53,31 @@ def import_file(  # noqa: PLR0913 - all that can be said about a file, each name
             WithoutEarlierRun(ledger.store, source.sha256, ledger.store.size()) if again else ledger.store
         )
         job = Importer(ledger, reader, ImportReport(source.sha256, form=found), url)
-        resumed = start is not None
-        for entry in entries():
-            if start is None:
-                asked = request_of(ledger, source, entry.number) if resumed and job.misses(entry) else None
-                job.take(entry, asked)
-            elif start.is_at(entry):
-                if start.goes_on and entry.part != "asked":
-                    job.take(entry, start.last)
-                start = None
-            if resumed and job.report.lines == 0:
-                job.report.first_line = entry.number + 1
+        steps = entries()
+        if start is not None:
+            job.report.resumed = True
+            _go_on(job, start, steps, ledger, source)
+        for entry in steps:
+            job.take(entry)
             if progress is not None:
                 progress(entry.done, source.octets)
         job.flush()
     return job.report
+
+
+def _go_on(job: Importer, start: Start, steps: Iterator[Entry], ledger: ContractLedger, source: Source) -> None:
+    """Pass over what an earlier run has recorded, and take up what it left half done."""
+    unanswered: dict[int, Entry] = {}
+    for entry in steps:
+        if entry.part == "asked":
+            unanswered[entry.number] = entry
+        elif entry.part == "answered":
+            unanswered.pop(entry.number, None)
+        if not start.is_at(entry):
+            continue
+        for number, asked in unanswered.items():
+            if request := request_of(ledger, source, number):
+                job.reopen(asked, request)
+        if start.goes_on and entry.part != "asked":
+            job.take(entry, start.last)
+        return

@@ -24,8 +24,10 @@ class ImportReport:
     """SHA-256 of the file, hex."""
     form: str = "jsonl"
     """Its format, one of `formats.FORMATS`."""
-    first_line: int = 1
-    """The line, or the number of the entry, where it began: not the first if it went on behind an unfinished import."""
+    first_line: int = 0
+    """The line, or the number of the entry, that was taken first; 0: none was."""
+    resumed: bool = False
+    """It went on behind an earlier, unfinished import."""
     lines: int = 0
     """Lines, or entries, that were taken."""
     exchanges: int = 0
@@ -48,6 +50,7 @@ class ImportReport:
             "source": self.source,
             "format": self.form,
             "first_line": self.first_line,
+            "resumed": self.resumed,
             "lines": self.lines,
             "exchanges": self.exchanges,
             "cards": self.cards,
@@ -63,7 +66,7 @@ class ImportReport:
     def summary(self) -> str:
         """Return the report as one line for people."""
         one, many = ("line", "lines") if self.form == "jsonl" else ("entry", "entries")
-        resumed = f" (went on at {one} {self.first_line})" if self.first_line > 1 else ""
+        resumed = f" (went on at {one} {self.first_line})" if self.resumed else ""
         unread = f"; {len(self.faults)} {many} could not be read" if self.faults else ""
         more = f", {self.snapshots} snapshots of tasks" if self.snapshots else ""
         more += f", {self.lone} messages alone" if self.lone else ""

@@ -9,11 +9,13 @@ whole: an import that was cut short goes on behind the last record.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.formats.entry import Snapshot
 from a2a_ledger.capture.import_alone import lone_events, snapshot_event, snapshot_leg
+from a2a_ledger.capture.import_overlap import Exchange, Overlap
 from a2a_ledger.capture.import_report import LineFault
 from a2a_ledger.capture.jsonl_card import LineCards
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine
@@ -60,20 +62,6 @@ _MAX_PENDING = 500
 _PEER_DIGITS = 32
 
 
-@dataclass(slots=True)
-class _Exchange:
-    """A request on its way into the log, and what its answer needs."""
-
-    line: ExchangeLine
-    leg: Leg
-    seen: Seen
-    peer: Peer
-    stream: str
-    outside: bool
-    """No A2A call: its bodies are withheld."""
-    answers: Ref | None = None
-
-
 class Importer:
     """One run over one file.
 
@@ -92,7 +80,7 @@ class Importer:
         self._views = PeerViews(ledger.store)
         self._schemes = KnownSchemes(ledger.store, self._views)
         self._line_cards = LineCards(ledger, reader, self._views)
-        self._open: dict[int, _Exchange] = {}  # asked and not answered, by number: others came in between
+        self._overlap = Overlap()
         self._pending: list[Draft] = []
         self._binds = False  # what is pending ties ids to a task, which the next line must find
         self._peers: dict[str, Peer] = {}  # of the tasks met in this run, by the peer's id of them: for pushes
@@ -103,6 +91,7 @@ class Importer:
     def take(self, entry: Entry, recorded: Record | None = None) -> None:
         """Record one entry, or one part of it; `recorded`: how far it is in the log already."""
         self._number, self._claimed = entry.number, None
+        self.report.first_line = self.report.first_line or entry.number
         self.report.lines += entry.part != "asked"
         kept = len(self._pending)
         try:
@@ -119,9 +108,14 @@ class Importer:
         if self._binds or len(self._pending) >= _MAX_PENDING:
             self.flush()
 
-    def misses(self, entry: Entry) -> bool:
-        """Say whether this is the answer to a request that an earlier run has recorded."""
-        return entry.part == "answered" and entry.number not in self._open
+    def reopen(self, entry: Entry, recorded: Record) -> None:
+        """Take up an exchange whose request an earlier run has recorded, and whose answer comes behind others."""
+        with suppress(FormatError):
+            read = entry.read(entry.raw)
+            if isinstance(read, ExchangeLine):
+                exchange = self._exchange(read)
+                exchange.stream, exchange.answers = recorded.stream, recorded.ref
+                self._overlap.begin(entry.number, exchange)
 
     def flush(self) -> Ref | None:
         """Append what is pending; return where its last event came to lie."""
@@ -138,20 +132,22 @@ class Importer:
             self._resume(line, recorded)
         elif part == "asked":
             if line.kind != "push" and not is_card:
-                self._open[self._number] = self._request(line)
+                self._overlap.begin(self._number, self._request(line))
         elif line.kind == "push":
             self._push(line)
         elif is_card:
             self._card(line)
         else:
-            self._answer(self._open.pop(self._number) if self._number in self._open else self._request(line))
+            self._answer(self._overlap.end(self._number) or self._request(line))
 
     # ---- exchanges
 
-    def _request(self, line: ExchangeLine) -> _Exchange:
+    def _request(self, line: ExchangeLine) -> Exchange:
         asked = line.request
         exchange = self._exchange(line)
         found = attribute(self._reader, exchange.leg, peer=exchange.peer)
+        if found.opens == "adopted" and (task := self._overlap.task_of(exchange.peer.id, exchange.leg.task_id)):
+            found = Attribution(exchange.peer, task)
         drafts = self._opening(exchange, found, self._in_force(exchange.peer, asked))
         flags = () if asked.whole else ("truncated",)
         event, blobs = self._message(exchange, exchange.leg, exchange.seen, http_method=asked.method, flags=flags)
@@ -171,7 +167,7 @@ class Importer:
         exchange.answers = recorded.ref
         self._answer(exchange)
 
-    def _exchange(self, line: ExchangeLine) -> _Exchange:
+    def _exchange(self, line: ExchangeLine) -> Exchange:
         """Read a line's request; what of it goes into records has no secret in it any more."""
         asked = line.request
         leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
@@ -181,9 +177,9 @@ class Importer:
         seen = see(asked.headers, asked.body, url=asked.url, schemes=schemes, places=self._schemes.of(peer.id).places)
         outside = is_outside(self._reader, leg, asked.body)
         seen = as_said(seen, leg, outside=outside, url=asked.url)
-        return _Exchange(line, without_secrets(leg, seen.secrets), seen, peer, f"peer:{peer.id}", outside)
+        return Exchange(line, without_secrets(leg, seen.secrets), seen, peer, f"peer:{peer.id}", outside)
 
-    def _opening(self, exchange: _Exchange, found: Attribution, card: CardInForce | None) -> list[Draft]:
+    def _opening(self, exchange: Exchange, found: Attribution, card: CardInForce | None) -> list[Draft]:
         """Set the exchange's stream, and return what opens its task if it opens one."""
         leg, peer = exchange.leg, exchange.peer
         if found.task is not None:
@@ -202,7 +198,7 @@ class Importer:
         event, blobs = reconstructed(leg, peer=peer, found=card, profile=self._ledger.profile, schemes_offered=schemes)
         return [self._draft(event, exchange.stream, blobs)]
 
-    def _answer(self, exchange: _Exchange) -> None:
+    def _answer(self, exchange: Exchange) -> None:
         answer, failure = exchange.line.response, exchange.line.failure
         known = exchange.seen.secrets
         if answer is not None and is_stream(answer.status, answer.headers):
@@ -233,7 +229,7 @@ class Importer:
         if answers_with_card(exchange.leg) and (written := self.flush()) is not None:
             self._card_seen(*self._line_cards.within(exchange.line, exchange.leg, exchange.peer, written))
 
-    def _stream(self, exchange: _Exchange) -> None:
+    def _stream(self, exchange: Exchange) -> None:
         answer, failure = exchange.line.response, exchange.line.failure
         if answer is None:
             return
@@ -268,7 +264,7 @@ class Importer:
         self._pending.append(self._draft(event, exchange.stream, blobs))
         self._bind(exchange, legs)
 
-    def _bind(self, exchange: _Exchange, legs: Iterable[Leg]) -> None:
+    def _bind(self, exchange: Exchange, legs: Iterable[Leg]) -> None:
         """Tie the ids that a peer gave to the task that a send opened.
 
         An answer to a request that named a task binds nothing: another id there is for the rules to judge.
@@ -285,7 +281,7 @@ class Importer:
 
     def _message(  # noqa: PLR0913 - see message_event
         self,
-        exchange: _Exchange,
+        exchange: Exchange,
         leg: Leg,
         seen: Seen,
         *,
@@ -332,7 +328,7 @@ class Importer:
         if peer is not None:
             found = attribute(self._reader, leg, peer=peer)
             stream = f"task:{found.task}" if found.task else f"peer:{peer.id}"
-        exchange = _Exchange(
+        exchange = Exchange(
             line, leg, see(asked.headers, asked.body), peer or Peer(self._nobody(), ""), stream, outside=False
         )
         event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method)
