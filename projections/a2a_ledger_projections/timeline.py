@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.wire import INTERRUPTED, TERMINAL
+from a2a_ledger_projections.stalls import stall_of
 from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, SENT
 from a2a_ledger_projections.view import text
 from a2a_ledger_projections.violations import Violation, violations_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.events import JsonObject, Ref
     from a2a_ledger.store import Store
+    from a2a_ledger_projections.stalls import Stall
     from a2a_ledger_projections.task_contracts import TaskRow
 
 _CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1", "card.manifest.v1", "contract.accepted.v1"})
@@ -64,6 +66,7 @@ class Story:
     contract: JsonObject | None  # the frozen normal form
     lasting: float | None  # seconds in the present state
     stuck: bool  # cannot go on and cannot be cancelled
+    stall: Stall | None  # it waits for longer than usual, and why
     who: str  # who left the contract, and since when
     now: str  # what can still be done
 
@@ -88,6 +91,7 @@ class Story:
             "contract": contract,
             "events": [line.to_json() for line in self.lines],
             "violations": [violation.to_json() for violation in self.violations],
+            "stalls": [reason.to_json() for reason in self.stall.reasons] if self.stall else [],
         }
 
 
@@ -105,6 +109,7 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
     fetch = _ref(capture, "fetch") if capture else None
     card = next((record for record in shown.values() if fetch is not None and record.c == fetch["c"]), None)
     stuck = _is_stuck(row, own, findings)
+    stall = stall_of(store, row["task"], now)
     return Story(
         row=row,
         lines=[_line(shown[n], card if shown[n] is capture else None) for n in sorted(shown)],
@@ -114,8 +119,9 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         contract=contract,
         lasting=_lasting(row, now),
         stuck=stuck,
+        stall=stall,
         who=_who(store, findings, contract),
-        now=_advice(row, findings, contract, stuck=stuck),
+        now=_advice(row, findings, contract, stall, stuck=stuck),
     )
 
 
@@ -221,7 +227,9 @@ def _party(violation: Violation) -> str:
     )
 
 
-def _advice(row: TaskRow, findings: list[Violation], contract: JsonObject | None, *, stuck: bool) -> str:
+def _advice(
+    row: TaskRow, findings: list[Violation], contract: JsonObject | None, stall: Stall | None, *, stuck: bool
+) -> str:
     """Say what can still be done, and that a card fetch while the task runs is a probe."""
     state = row["state"]
     if not row["open"]:
@@ -235,7 +243,8 @@ def _advice(row: TaskRow, findings: list[Violation], contract: JsonObject | None
         said = "the peer waits for input: answer it, or cancel"
     else:
         said = _ADVICE_OPEN.get(state, "the task runs; it can be polled and cancelled")
-    return f"{said}. A card fetch now is a probe: use `card show URL --diagnostic`"
+    waits = "" if stall is None or stuck else f". STALLED: {'; '.join(reason.detail for reason in stall.reasons)}"
+    return f"{said}. A card fetch now is a probe: use `card show URL --diagnostic`{waits}"
 
 
 _ENDED = "the task has ended; replay it, or export the evidence"

@@ -95,7 +95,7 @@ def test_wire_text_cannot_move_the_cursor(run: Run, ledger: Path) -> None:
 
 def test_the_json_of_show(run: Run, ledger: Path) -> None:
     (told,) = objects(run("--ledger", ledger, "--format", "json", "show", "T1"))
-    assert list(told) == ["task", "peer", "state", "contract", "events", "violations"]
+    assert list(told) == ["task", "peer", "state", "contract", "events", "violations", "stalls"]
     assert (told["state"], len(told["violations"])) == ("input-required", 2)
     assert [event["position"] for event in told["events"]] == sorted(event["position"] for event in told["events"])
     assert {"position", "at", "type"} <= told["events"][0].keys()

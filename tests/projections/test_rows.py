@@ -11,7 +11,7 @@ import pytest
 
 from a2a_ledger.errors import StoreError
 from a2a_ledger.ledger import ContractLedger
-from a2a_ledger_projections import peers, task_contracts
+from a2a_ledger_projections import peers, task_contracts, waits
 from a2a_ledger_projections.base import compare, reading
 from tests.cli.conftest import opened
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import JsonObject
     from a2a_ledger_projections.view import View
 
-VIEWS = (task_contracts.VIEW, peers.VIEW)
+VIEWS = (task_contracts.VIEW, peers.VIEW, waits.VIEW)
 
 
 @pytest.fixture

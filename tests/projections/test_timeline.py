@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from .logbook import Logbook
 
 
-def story_of(log: Logbook, task: str) -> Story:
-    return tell(log.store, find_task(log.store, task), START + timedelta(hours=4, minutes=12, seconds=7))
+LATER = timedelta(hours=4, minutes=12, seconds=7)
+
+
+def story_of(log: Logbook, task: str, later: timedelta = LATER) -> Story:
+    return tell(log.store, find_task(log.store, task), START + later)
 
 
 def kinds(story: Story) -> list[str]:
@@ -98,8 +101,12 @@ def test_what_can_be_done_in_each_other_state(log: Logbook) -> None:
     log.answer(waiting, "input-required", answers=request)
     working, _, request = log.sent()
     log.answer(working, "working", answers=request)
+
+    def soon(task: str) -> str:
+        return story_of(log, task, timedelta(minutes=1)).now
+
     probe = ". A card fetch now is a probe: use `card show URL --diagnostic`"
-    assert {task: story_of(log, task).now for task in (intended, aborted, adopted, sent, refused, answered)} == {
+    assert {task: soon(task) for task in (intended, aborted, adopted, sent, refused, answered)} == {
         intended: "nothing has left; the send can still be made or dropped",
         aborted: "nothing was sent; build the client again to take the new contract on, or see `decide`",
         adopted: "first seen past `submitted`; it can be polled and cancelled" + probe,
@@ -107,8 +114,11 @@ def test_what_can_be_done_in_each_other_state(log: Logbook) -> None:
         refused: "the peer refused the send, so it has no such task. A new send is a new task",
         answered: "the task has ended; replay it, or export the evidence",
     }
-    assert story_of(log, waiting).now == "the peer waits for input: answer it, or cancel" + probe
-    assert story_of(log, working).now == "the task runs; it can be polled and cancelled" + probe
+    assert soon(waiting) == "the peer waits for input: answer it, or cancel" + probe
+    assert soon(working) == "the task runs; it can be polled and cancelled" + probe
+    assert story_of(log, working).now == (
+        f"{soon(working)}. STALLED: nothing new from the peer in working since #{log.store.size() - 1}"
+    )
     assert story_of(log, working).who == "nobody that a rule of this version can name"
 
 
@@ -157,7 +167,7 @@ def test_the_json_of_a_story(log: Logbook) -> None:
         "state": "completed",
         "violations": [],
     }
-    assert told.keys() == {"task", "peer", "state", "contract", "events", "violations"}
+    assert told.keys() == {"task", "peer", "state", "contract", "events", "violations", "stalls"}
     contract, events = told["contract"], told["events"]
     assert isinstance(contract, dict)
     assert (contract["hash"], contract["position"], contract["reconstructed"]) == (OAUTH, 2, False)

@@ -164,7 +164,7 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
     """
     from a2a_ledger.audit import audit as work_out  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.cli.earlier import head_of, trusted_keys  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger_projections import peers, task_contracts  # noqa: PLC0415 - same
+    from a2a_ledger_projections import peers, task_contracts, waits  # noqa: PLC0415 - same
     from a2a_ledger_projections.base import differences  # noqa: PLC0415 - same
 
     kept = {str(path): _bytes(path) for path in earlier}
@@ -172,7 +172,7 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
     with session.reading() as ledger:
         for path, raw in kept.items():
             head_of(path, raw, ledger.origin)
-        views = [differences(ledger.store, view) for view in (task_contracts.VIEW, peers.VIEW)]
+        views = [differences(ledger.store, view) for view in (task_contracts.VIEW, peers.VIEW, waits.VIEW)]
         with progress("audit") as step:
             report = work_out(ledger.store, mark=ledger.mark, earlier=kept, trust=trusted, views=views, progress=step)
     if session.as_json:

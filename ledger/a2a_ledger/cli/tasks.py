@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -11,13 +12,16 @@ from a2a_ledger.cli.output import clean, clock, counted, host, note, print_json,
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
+from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
     from a2a_ledger_projections.peers import PeerRow
+    from a2a_ledger_projections.stalls import Reason, Stall
     from a2a_ledger_projections.task_contracts import TaskRow
     from a2a_ledger_projections.timeline import Story
 
@@ -65,18 +69,44 @@ _PREFIXES = range(8, 41)
 @click.option("--state", metavar="STATE", help="Only tasks in this state, for example input-required.")
 @click.option("--peer", metavar="PEER", help="Only tasks at this peer: its card's URL, host or id.")
 @click.option("--findings", is_flag=True, help="Only tasks that have findings.")
+@click.option("--stalled", is_flag=True, help="Only tasks that have waited longer than their peer's usual.")
+@click.option("--now", "now_text", metavar="TIME", help="With --stalled: as of this time, RFC 3339; default: now.")
+@click.option(
+    "--after",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="With --stalled: the limit where a peer's usual is not known; default 3600.",
+)
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most that many, newest first."
 )
 @click.option("--skip", type=click.IntRange(min=0), default=0, help="Leave out the newest ones: the next page.")
 @pass_session
-def tasks(session: Session, *, state: str | None, peer: str | None, findings: bool, limit: int, skip: int) -> None:  # noqa: PLR0913 - one argument an option
-    """List the tasks: who works on what, under which contract."""
+def tasks(  # noqa: PLR0913 - one argument an option
+    session: Session,
+    *,
+    state: str | None,
+    peer: str | None,
+    findings: bool,
+    stalled: bool,
+    now_text: str | None,
+    after: float | None,
+    limit: int,
+    skip: int,
+) -> None:
+    """List the tasks: who works on what, under which contract.
+
+    --stalled says of each why: nothing new for longer than 95 of 100 past waits of that peer, doubled; all artifacts
+    complete and no end; a cancel acknowledged and no end; input asked for and none sent.
+    """
     from a2a_ledger_projections import task_contracts  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
     from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - same
 
+    if not stalled and (now_text is not None or after is not None):
+        raise UsageError("--now and --after belong to --stalled", hint="a2a-ledger tasks --stalled --now TIME")
     with session.reading() as ledger:
+        stalls = _stalls(ledger, now_text, after) if stalled else {}
         at_peer = find_peer(ledger.store, peer)["peer"] if peer else None
         with reading(ledger.store, task_contracts.VIEW) as now:
             wanted = (
@@ -85,19 +115,26 @@ def tasks(session: Session, *, state: str | None, peer: str | None, findings: bo
                 if (state is None or row["state"] == state)
                 and (at_peer is None or row["peer"] == at_peer)
                 and (not findings or row["findings"])
+                and (not stalled or row["task"] in stalls)
             )
             page = _page(wanted, skip, limit)
         _name_peers(page, ledger.store)
         _say_lag(now.lag, ledger.store)
         if session.as_json:
             for row in page:
-                print_json({name: cast("dict[str, object]", row)[name] for name in _TASK_MEMBERS})
+                told = {name: cast("dict[str, object]", row)[name] for name in _TASK_MEMBERS}
+                why = [reason.to_json() for reason in stalls[row["task"]].reasons] if stalled else None
+                print_json(told if why is None else {**told, "stalls": why})
             return
         columns = ["LOCAL", "PEER", "PEER'S ID", "STATE", "CONTRACT", "SENT (UTC)", "FINDINGS"]
         shown = _id_length([row["task"] for row in page])
         print_table(columns, [_task_cells(row, shown) for row in page], styles=_STATE_STYLES, drop=_TASK_DROPPED)
+        for row in page if stalled else ():
+            for reason in stalls[row["task"]].reasons:
+                click.echo(f"{row['task'][:shown]}  {_why(reason)}")
         if not page:
-            note("No task matches." if state or peer or findings or skip else "No task is recorded yet.")
+            chosen = state or peer or findings or stalled or skip
+            note("No task matches." if chosen else "No task is recorded yet.")
         elif len(page) == limit:
             note(f"The newest {counted(limit, 'task')} of those that match; --skip {skip + limit} shows the next ones.")
 
@@ -180,6 +217,33 @@ def peers(session: Session) -> None:
 
 
 VERBS = (tasks, show, peers)
+
+
+def _stalls(ledger: ContractLedger, now_text: str | None, after: float | None) -> dict[str, Stall]:
+    """Return the stalled tasks by their local id."""
+    from a2a_ledger_projections.stalls import LIMIT, Limits, stalled  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    now = ledger.clock() if now_text is None else _time(now_text)
+    return {stall.row["task"]: stall for stall in stalled(ledger.store, now, Limits(after or LIMIT))}
+
+
+def _time(text: str) -> datetime:
+    try:
+        now = datetime.fromisoformat(text)
+    except ValueError:
+        now = None
+    if now is None or now.tzinfo is None:
+        raise UsageError(f"--now: expected a time with its zone, such as 2026-09-14T12:00:00Z, found {text!a}")
+    return now
+
+
+def _why(reason: Reason) -> str:
+    by = {
+        "usual": f"usual here: {span(reason.limit)}, from {reason.samples} waits",
+        "floor": f"at most {span(reason.limit)}",
+        "limit": f"limit {span(reason.limit)}",
+    }
+    return f"{reason.reason} for {span(reason.seconds)} ({by[reason.by]}): {clean(reason.detail)}"
 
 
 def _page(rows: Iterator[TaskRow], skip: int, limit: int) -> list[TaskRow]:
