@@ -1,57 +1,50 @@
-"""One request and what came of it, as events of one stream.
+"""What came of one request, as events of its stream.
 
-Attribution follows docs/format.md section 4. Whatever is written here is written whole: a caller
-that is cancelled in the middle leaves the record complete or absent.
+Whatever is written here is written whole: a caller that is cancelled in the middle leaves the record
+complete or absent.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.capture.claims import task_of_context
-from a2a_ledger.capture.failures import Failure
-from a2a_ledger.capture.outside import as_said, is_outside
-from a2a_ledger.capture.recorder import (
-    Peer,
-    attribute,
-    failure_event,
-    interface_used,
-    message_event,
-    see,
-    stream_end_event,
-)
+from a2a_ledger.capture.outside import as_said
+from a2a_ledger.capture.recorder import failure_event, message_event, see, stream_end_event
 from a2a_ledger.capture.redacted import without_secrets
-from a2a_ledger.capture.situation import PAST_SUBMITTED, task_state
-from a2a_ledger.errors import LedgerError
-from a2a_ledger.events import TaskAdopted, TaskBound
+from a2a_ledger.capture.situation import PAST_SUBMITTED
+from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
-
-    import httpx
+    from collections.abc import Sequence
 
     from a2a_ledger.capture.arrival import Arrivals
-    from a2a_ledger.capture.bound import BoundCard, Call
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.cards import Fetched
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.failures import Failure
     from a2a_ledger.capture.recorder import Seen
     from a2a_ledger.capture.redact import Headers, Secret
-    from a2a_ledger.codec import Content, Draft
+    from a2a_ledger.codec import Content, Draft, Hole
     from a2a_ledger.divergence import Finding
-    from a2a_ledger.events import Event, Interface, Ref
+    from a2a_ledger.events import Event, Ref
     from a2a_ledger.store import Appended
     from a2a_ledger.wire.sse import SseEvent
 
 
-_log = logging.getLogger(__name__)
+class StreamMessage(NamedTuple):
+    """One message of a gRPC stream: its ProtoJSON, and its octets as they came."""
 
-_MAX_NAME = 256
-_MAX_URL = 1024
+    data: bytes
+    wire: bytes
+    complete: bool = True
+
+    @property
+    def raw(self) -> bytes:
+        """Return what is recorded as the body."""
+        return self.data
 
 
 @dataclass(slots=True)
@@ -87,13 +80,20 @@ class Exchange:
         if self.card is not None and written:
             self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
 
-    async def answered(self, status: int, headers: Headers, body: bytes) -> None:
+    async def answered(self, status: int, headers: Headers, body: bytes, wire: bytes = b"") -> None:
         """Record an answer that is not a stream, and judge it.
+
+        Args:
+            status: of the answer.
+            headers: of the answer.
+            body: after content decoding; of gRPC the ProtoJSON.
+            wire: of gRPC, the message's octets.
 
         Raises:
             ContractDivergenceError: mode "enforce" and a certain contract finding.
         """
-        seen = see(headers, body if self.card is None else b"")._replace(body=body)  # a card is not looked through
+        seen = see(headers, body if self.card is None else b"")  # a card is not looked through
+        seen = seen._replace(body=body, wire=wire)
         seen = as_said(seen, self.leg, outside=self.outside)
         leg = parse_response(self.leg, status, headers, b"" if self.outside else body)
         leg = without_secrets(leg, [*self.secrets, *seen.secrets])
@@ -104,6 +104,17 @@ class Exchange:
                 self.card, status, body, failed=leg.error is not None, within=written[0].ref
             )
         self._enforce(findings)
+
+    async def answered_in_part(self, status: int, headers: Headers, body: bytes, tail: Hole | None) -> None:
+        """Record an answer that nobody can read here: over the limit (`tail`), or in an unknown content coding.
+
+        It is not judged. In an unknown coding its octets are withheld, since nothing can be redacted in them.
+        """
+        seen = as_said(see(headers, b"" if tail is None else body), self.leg, outside=self.outside)
+        if tail is None:
+            seen = seen._replace(body=body, places=((0, len(body)),))
+        leg = without_secrets(parse_response(self.leg, status, headers, b""), [*self.secrets, *seen.secrets])
+        await self._write([self._incoming(leg, seen._replace(tail=tail))])
 
     async def cut_short(
         self, status: int, headers: Headers, body: bytes, failure: Failure, *, undecoded: bool = False
@@ -136,7 +147,7 @@ class Exchange:
         self.head = (status, headers)
         self.secrets = (*self.secrets, *see(headers, b"").secrets)
 
-    async def stream_events(self, events: Sequence[SseEvent], *, judge: bool = True) -> None:
+    async def stream_events(self, events: Sequence[SseEvent | StreamMessage], *, judge: bool = True) -> None:
         """Record events of a stream in one append, and judge them.
 
         Raises:
@@ -149,7 +160,8 @@ class Exchange:
             leg = parse_stream_event(self.leg, b"" if self.outside else event.data)
             legs.append(without_secrets(replace(leg, status=status), self.secrets))
             flags = () if event.complete else ("truncated",)
-            seen = as_said(see(headers, event.raw), self.leg, outside=self.outside)
+            seen = see(headers, event.raw)._replace(wire=event.wire if isinstance(event, StreamMessage) else b"")
+            seen = as_said(seen, self.leg, outside=self.outside)
             drafts.append(self._incoming(legs[-1], seen, sequence=self.events, flags=flags))
             self.events += 1
         _, findings = await self._arrive(legs, drafts)
@@ -247,132 +259,3 @@ class Exchange:
 
     def _draft(self, event: Event, blobs: dict[str, Content]) -> Draft:
         return self.desk.ledger.draft(event, stream=self.stream, blobs=dict[str, "Content | bytes"](blobs))
-
-
-async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides of one request
-    desk: Desk,
-    arrivals: Arrivals,
-    request: httpx.Request,
-    leg: Leg,
-    body: bytes,
-    call: Call | None,
-    behind: Callable[[Coroutine[object, object, None]], None],
-    card: CardAsk | None = None,
-) -> Exchange:
-    """Record a request before its bytes leave: decision, capture and request in one append.
-
-    Args:
-        desk: the guard's shared part.
-        arrivals: judges what comes of it.
-        request: as it is to be sent.
-        leg: the same, read.
-        body: its body.
-        call: the send that it is, decided.
-        behind: runs what nobody waits for.
-        card: the card that its answer is to be.
-
-    Raises:
-        LedgerError: it could not be recorded.
-    """
-    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
-    bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg)
-    peer = peer if card is None else card.peer
-    known = desk.cards.schemes.of(peer)
-    seen = see(headers, body, url=leg.url, schemes=bound.schemes if bound else known.table, places=known.places)
-    outside = call is None and is_outside(desk.ledger.store, leg, body)
-    seen = as_said(seen, leg, outside=outside, url=leg.url)
-    leg = without_secrets(leg, seen.secrets)
-    exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets, outside=outside, card=card)
-    if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
-        await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
-    exchange.stream, opening = await _opening(desk, peer, leg, call)
-    event, blobs = message_event(leg, seen, peer=peer, at=desk.ledger, http_method=request.method, redactor=desk.redact)
-    if call is not None and call.captures:
-        schemes = sorted({mark["scheme"] for mark in event.credential or ()})
-        opening = _capture(desk, call, bound, without_secrets(leg, seen.secrets, with_url=True), schemes)
-    request_draft = desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs))
-    writing = asyncio.ensure_future(_record(desk, call.drafts if call else [], opening, request_draft))
-    try:
-        appended = await asyncio.shield(writing)
-        if appended:
-            exchange.answers = appended[-1].ref
-        if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
-            with desk.failing_as_chosen():
-                await asyncio.to_thread(desk.ledger.sign_checkpoint)
-    except asyncio.CancelledError:
-        behind(_never_sent(exchange, writing, "cancelled", "the caller gave up before the request was sent"))
-        raise
-    except LedgerError as error:
-        if exchange.answers is not None:
-            await _never_sent(exchange, writing, "other", f"the request was stopped before it was sent: {error}")
-        raise
-    return exchange
-
-
-async def _record(desk: Desk, decision: list[Draft], opening: Draft | None, request: Draft) -> list[Appended]:
-    """Append a request with what opens its task, unless another request opened that meanwhile.
-
-    What is opened is known from the log alone: a request that was decided and never recorded opened nothing.
-    """
-    if opening is None:
-        return await desk.write([*decision, request])
-    async with desk.claims.opening(("stream", opening.stream)):
-        is_open = task_state(desk.ledger.store, opening.stream) != "intended"
-        return await desk.write([*decision, request] if is_open else [*decision, opening, request])
-
-
-async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]], kind: str, why: str) -> None:
-    """Record of a request that was stopped before a byte left: it was recorded, and never sent."""
-    try:
-        appended = await writing
-        if appended:
-            exchange.answers = appended[-1].ref
-            await exchange.failed(Failure(kind, None, why))
-    except LedgerError as error:
-        _log.error("a request that was never sent was not recorded as that: %s", error)
-
-
-async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[str, Draft | None]:
-    """Return the stream of this exchange, and the event that opens an adopted task if it needs one."""
-    if call is not None:
-        return f"task:{call.task}", None
-    url = desk.views.of(peer).url
-    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=task_of_context(desk.ledger.store, peer))
-    if found.task is not None:
-        return f"task:{found.task}", None
-    if found.opens != "adopted" or leg.task_id is None:
-        return f"peer:{peer}", None
-    return await _adopted(desk, peer, url, leg, leg.task_id)
-
-
-async def _adopted(desk: Desk, peer: str, url: str, leg: Leg, task_id: str) -> tuple[str, Draft]:
-    """Return the stream of a task that is first seen past its submission, and the event that opens it."""
-    key = ("adopted", peer, task_id)
-    async with desk.claims.opening(key):
-        task = desk.claims.task(key) or await desk.new_task()
-        desk.claims.hold(key, task)
-    stream = f"task:{task}"
-    event = TaskAdopted(peer=peer, peer_url=url, task_id=task_id, context_id=leg.context_id)
-    return stream, desk.ledger.draft(event, stream=stream)
-
-
-def _capture(desk: Desk, call: Call, bound: BoundCard | None, leg: Leg, schemes: Sequence[str]) -> Draft:
-    kinds = {cast("dict[str, str]", scheme).get("kind") for scheme in (bound.schemes.values() if bound else ())}
-    interfaces: list[Interface] = bound.interfaces if bound else []
-    event, blobs = call.capture(
-        desk.ledger.profile,
-        interface=_bounded(interface_used(interfaces, leg)),
-        credential=schemes,
-        visible="mutualTLS" not in kinds and desk.credentials_visible,
-    )
-    return desk.ledger.draft(event, stream=f"task:{call.task}", blobs=dict[str, "Content | bytes"](blobs), at=call.at)
-
-
-def _bounded(interface: Interface) -> Interface:
-    """Cut what a peer's card or a url may say at any length, so that the capture always fits a record."""
-    return {
-        "binding": interface["binding"][:_MAX_NAME],
-        "tenant": interface["tenant"][:_MAX_NAME],
-        "url": interface["url"][:_MAX_URL],
-        "version": interface["version"][:_MAX_NAME] if interface["version"] else interface["version"],
-    }

@@ -50,11 +50,13 @@ def describe_failure(error: BaseException) -> Failure:
 
 def alert_of(error: ssl.SSLError) -> str | None:
     """Return the alert's name of RFC 8446 section 6 in lower case, None when the error holds none."""
-    for text in (error.reason or "", str(error)):
-        found = _ALERT.search(text.upper().replace(" ", "_"))
-        if found:
-            return (found[1] or found[2]).lower()
-    return None
+    return alert_in(error.reason or "") or alert_in(str(error))
+
+
+def alert_in(text: str) -> str | None:
+    """Return the alert that a text of a TLS library names, None when it names none."""
+    found = _ALERT.search(text.upper().replace(" ", "_"))
+    return (found[1] or found[2]).lower() if found else None
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

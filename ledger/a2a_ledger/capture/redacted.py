@@ -18,7 +18,9 @@ from a2a_ledger.capture.redact import (
     mark_credentials,
     starred,
     wanted_of,
+    withhold,
 )
+from a2a_ledger.codec import Content
 from a2a_ledger.wire.jsontext import is_scalar_text
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.credentials import ApiKeyPlace
     from a2a_ledger.capture.spelled import Span
-    from a2a_ledger.codec import Content
+    from a2a_ledger.codec import Hole
     from a2a_ledger.events import Credential
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers, Leg
@@ -39,12 +41,18 @@ _LIFTED = ("method_spelled", "rpc_id", "message_id", "task_id", "context_id", "t
 
 
 class Seen(NamedTuple):
-    """One leg as it came: headers, body, the credentials found in it, and where some stand in the body."""
+    """One leg as it came: headers, body, the credentials found in it, and where some stand in the body.
+
+    `wire` holds the octets of a gRPC message, whose ProtoJSON is the body.
+    """
 
     headers: Headers
     body: bytes
     secrets: tuple[Secret, ...]
     places: tuple[Span, ...] = ()
+    tail: Hole | None = None
+    """What followed the body and was too long to be held."""
+    wire: bytes = b""
 
 
 def see(
@@ -114,11 +122,19 @@ def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = Fal
 def blobs_of(
     url: str, seen: Seen, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None
 ) -> dict[str, Content]:
-    """Return the blobs of one leg: kept headers, body, and the url if a record cannot hold all of it."""
+    """Return the blobs of one leg: kept headers, body, and the url if a record cannot hold all of it.
+
+    The octets of a gRPC message are kept where nothing of its body is cut, and else withheld whole: what a
+    place or a redactor says of the one tells nothing of the other.
+    """
     blobs = header_blobs(seen.headers, secrets, redactor)
     if seen.body:
         keep = at.settings.keep_body
-        blobs["body"] = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep)
+        body = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep)
+        blobs["body"] = body if seen.tail is None else Content((*body.parts, seen.tail), kept="head")
+    if seen.wire:
+        whole = all(isinstance(part, bytes) for part in blobs["body"].parts) if seen.body else True
+        blobs["wire"] = Content(parts=(seen.wire,) if whole else tuple(withhold(seen.wire)))
     if recorded_url(url, secrets, redactor) != url:
         blobs["url"] = cut_url(url, secrets, redactor=redactor)
     return blobs

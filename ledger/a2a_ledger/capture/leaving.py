@@ -1,0 +1,212 @@
+"""A request that is about to leave: which send it is, and its record before the first byte leaves.
+
+Decision, capture and request go into the log in one append (docs/format.md section 9); attribution
+follows section 4. A caller that is cancelled in the middle leaves the record complete or absent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from a2a_ledger.capture.bound import take_call
+from a2a_ledger.capture.claims import task_of_context
+from a2a_ledger.capture.exchange import Exchange
+from a2a_ledger.capture.failures import Failure
+from a2a_ledger.capture.outside import as_said, is_outside
+from a2a_ledger.capture.recorder import Peer, attribute, interface_used, message_event, see
+from a2a_ledger.capture.redacted import without_secrets
+from a2a_ledger.capture.situation import task_state
+from a2a_ledger.errors import LedgerError
+from a2a_ledger.events import TaskAdopted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from a2a_ledger.capture.arrival import Arrivals
+    from a2a_ledger.capture.bound import BoundCard, Call
+    from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.sends import Sends
+    from a2a_ledger.codec import Content, Draft, Hole
+    from a2a_ledger.events import Interface
+    from a2a_ledger.store import Appended
+    from a2a_ledger.wire import Headers, Leg
+
+_log = logging.getLogger(__name__)
+
+_MAX_NAME = 256
+_MAX_URL = 1024
+
+
+class Outgoing(NamedTuple):
+    """A request as it is to be sent.
+
+    `body` is what an application reads: of gRPC the ProtoJSON, whose octets are `wire`.
+    """
+
+    leg: Leg
+    headers: Headers
+    body: bytes
+    http_method: str | None = None
+    wire: bytes = b""
+    credentials_visible: bool = True
+    """False where what sends it may add credentials that nobody sees here."""
+    tail: Hole | None = None
+    """What follows the body and was too long to be held."""
+
+
+async def call_of(sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool) -> Call | None:
+    """Return the send that a request is, decided; None: it is no send.
+
+    One that no interceptor has opened is decided here: guarded and recorded, but without a pin.
+
+    Args:
+        sends: the guard's.
+        arrivals: knows the card that a call is made on.
+        leg: the request, read.
+        is_send: it hands work to a peer.
+
+    Raises:
+        CaptureError: it must not leave.
+    """
+    call = take_call(leg.message_id) if is_send or leg.message_id else None
+    if call is None and is_send:
+        bound, peer = arrivals.card_for(leg)
+        await sends.begin(bound, message_id=leg.message_id or "", peer_task=leg.task_id, peer=peer, may_pin=False)
+        call = take_call(leg.message_id)
+    if call is not None:
+        await sends.renew(call)
+    return call
+
+
+async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides of one request
+    desk: Desk,
+    arrivals: Arrivals,
+    outgoing: Outgoing,
+    call: Call | None,
+    behind: Callable[[Coroutine[object, object, None]], None],
+    card: CardAsk | None = None,
+) -> Exchange:
+    """Record a request before its bytes leave: decision, capture and request in one append.
+
+    Args:
+        desk: the guard's shared part.
+        arrivals: judges what comes of it.
+        outgoing: the request.
+        call: the send that it is, decided.
+        behind: runs what nobody waits for.
+        card: the card that its answer is to be.
+
+    Raises:
+        LedgerError: it could not be recorded.
+    """
+    leg = outgoing.leg
+    bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg)
+    peer = peer if card is None else card.peer
+    known = desk.cards.schemes.of(peer)
+    schemes = bound.schemes if bound else known.table
+    seen = see(outgoing.headers, outgoing.body, url=leg.url, schemes=schemes, places=known.places)
+    outside = call is None and is_outside(desk.ledger.store, leg, outgoing.body)
+    seen = as_said(seen._replace(wire=outgoing.wire, tail=outgoing.tail), leg, outside=outside, url=leg.url)
+    leg = without_secrets(leg, seen.secrets)
+    exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets, outside=outside, card=card)
+    if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
+        await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
+    exchange.stream, opening = await _opening(desk, peer, leg, call)
+    event, blobs = message_event(
+        leg, seen, peer=peer, at=desk.ledger, http_method=outgoing.http_method, redactor=desk.redact
+    )
+    if call is not None and call.captures:
+        offered = sorted({mark["scheme"] for mark in event.credential or ()})
+        clean = without_secrets(leg, seen.secrets, with_url=True)
+        opening = _capture(desk, call, bound, clean, offered, visible=outgoing.credentials_visible)
+    request_draft = desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs))
+    writing = asyncio.ensure_future(_record(desk, call.drafts if call else [], opening, request_draft))
+    try:
+        appended = await asyncio.shield(writing)
+        if appended:
+            exchange.answers = appended[-1].ref
+        if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
+            with desk.failing_as_chosen():
+                await asyncio.to_thread(desk.ledger.sign_checkpoint)
+    except asyncio.CancelledError:
+        behind(_never_sent(exchange, writing, "cancelled", "the caller gave up before the request was sent"))
+        raise
+    except LedgerError as error:
+        if exchange.answers is not None:
+            await _never_sent(exchange, writing, "other", f"the request was stopped before it was sent: {error}")
+        raise
+    return exchange
+
+
+async def _record(desk: Desk, decision: list[Draft], opening: Draft | None, request: Draft) -> list[Appended]:
+    """Append a request with what opens its task, unless another request opened that meanwhile.
+
+    What is opened is known from the log alone: a request that was decided and never recorded opened nothing.
+    """
+    if opening is None:
+        return await desk.write([*decision, request])
+    async with desk.claims.opening(("stream", opening.stream)):
+        is_open = task_state(desk.ledger.store, opening.stream) != "intended"
+        return await desk.write([*decision, request] if is_open else [*decision, opening, request])
+
+
+async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]], kind: str, why: str) -> None:
+    """Record of a request that was stopped before a byte left: it was recorded, and never sent."""
+    try:
+        appended = await writing
+        if appended:
+            exchange.answers = appended[-1].ref
+            await exchange.failed(Failure(kind, None, why))
+    except LedgerError as error:
+        _log.error("a request that was never sent was not recorded as that: %s", error)
+
+
+async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[str, Draft | None]:
+    """Return the stream of this exchange, and the event that opens an adopted task if it needs one."""
+    if call is not None:
+        return f"task:{call.task}", None
+    url = desk.views.of(peer).url
+    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=task_of_context(desk.ledger.store, peer))
+    if found.task is not None:
+        return f"task:{found.task}", None
+    if found.opens != "adopted" or leg.task_id is None:
+        return f"peer:{peer}", None
+    return await _adopted(desk, peer, url, leg, leg.task_id)
+
+
+async def _adopted(desk: Desk, peer: str, url: str, leg: Leg, task_id: str) -> tuple[str, Draft]:
+    """Return the stream of a task that is first seen past its submission, and the event that opens it."""
+    key = ("adopted", peer, task_id)
+    async with desk.claims.opening(key):
+        task = desk.claims.task(key) or await desk.new_task()
+        desk.claims.hold(key, task)
+    stream = f"task:{task}"
+    event = TaskAdopted(peer=peer, peer_url=url, task_id=task_id, context_id=leg.context_id)
+    return stream, desk.ledger.draft(event, stream=stream)
+
+
+def _capture(  # noqa: PLR0913 - what a capture is made of
+    desk: Desk, call: Call, bound: BoundCard | None, leg: Leg, schemes: Sequence[str], *, visible: bool
+) -> Draft:
+    kinds = {cast("dict[str, str]", scheme).get("kind") for scheme in (bound.schemes.values() if bound else ())}
+    interfaces: list[Interface] = bound.interfaces if bound else []
+    event, blobs = call.capture(
+        desk.ledger.profile,
+        interface=bounded(interface_used(interfaces, leg)),
+        credential=schemes,
+        visible="mutualTLS" not in kinds and desk.credentials_visible and visible,
+    )
+    return desk.ledger.draft(event, stream=f"task:{call.task}", blobs=dict[str, "Content | bytes"](blobs), at=call.at)
+
+
+def bounded(interface: Interface) -> Interface:
+    """Cut what a peer's card or a url may say at any length, so that the capture always fits a record."""
+    return {
+        "binding": interface["binding"][:_MAX_NAME],
+        "tenant": interface["tenant"][:_MAX_NAME],
+        "url": interface["url"][:_MAX_URL],
+        "version": interface["version"][:_MAX_NAME] if interface["version"] else interface["version"],
+    }
