@@ -214,9 +214,11 @@ class Bundle:
 def _load(path: Path) -> bytes:
     """Return the bytes of a bundle's file, refusing one that is too large to be a bundle before it is read."""
     try:
-        if path.stat().st_size > MAX_TOTAL:
-            raise BundleError(f"{path}: {path.stat().st_size} bytes; a bundle may have {MAX_TOTAL}")
-        return path.read_bytes()
+        size = path.stat().st_size
+        if size > MAX_TOTAL:
+            raise BundleError(f"{path}: {size} bytes; a bundle may have {MAX_TOTAL}")
+        with path.open("rb") as file:
+            return file.read(size)  # no more than was looked at, even if the file grows
     except OSError as problem:
         raise BundleError(f"{path}: cannot be read: {problem.strerror}") from problem
 

@@ -14,7 +14,6 @@ from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
-    from a2a_ledger.codec import Record
 
 
 @click.group(
@@ -59,14 +58,13 @@ def checkpoint(context: click.Context, session: Session, *, recover_mark: bool, 
 def show(context: click.Context, session: Session) -> None:
     """Show the newest signed head, and what it does not cover.
 
-    Exit 3 if there is none.
+    Only signatures that verify count, by keys that the log names. Exit 3 if there is no head.
     """
-    from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.heads import anchored_size, newest_head  # noqa: PLC0415 - a heavy import belongs to the verb
 
     with session.reading() as ledger:
-        newest, size = ledger.store.latest_checkpoint(), ledger.store.size()
-        anchored = _anchored(ledger.store.tagged("type:checkpoint.anchored.v1"), ledger.origin)
-    head = checkpoint_of(newest[1]) if newest else None
+        head, size = newest_head(ledger.store), ledger.store.size()
+        anchored = anchored_size(ledger.store)
     if session.as_json:
         shown = {"size": head.size, "root": head.root.hex()} if head else None
         print_json({"origin": ledger.origin, "checkpoint": shown, "events": size, "anchored_size": anchored})
@@ -115,9 +113,3 @@ def export(context: click.Context, session: Session) -> None:
 
 
 VERBS = (checkpoint,)
-
-
-def _anchored(records: list[Record], origin: str) -> int:
-    """Return the largest size of this log for which we hold somebody else's signature or token; 0: none."""
-    sizes = [r.data.get("size") for r in records if r.data.get("origin") == origin and r.data.get("kind") != "peer"]
-    return max((size for size in sizes if isinstance(size, int)), default=0)

@@ -48,6 +48,13 @@ def exit_code(error: LedgerError) -> int:
 class SafeGroup(VerbGroup):
     """The root group: the one place where exceptions become lines and exit codes."""
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:  # noqa: ANN401 - click's own signature
+        """Read the arguments, which may print a help page: its reader may be gone as any other's."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:
+            _leave_closed_pipe()
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; meet a reader that has gone before click does, whose exit code would mean "disproved"."""
         try:

@@ -9,6 +9,7 @@ import click
 
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import clean, counted, note, print_json, progress, styled
+from a2a_ledger.cli.reading import MAX_BUNDLE, MAX_HEAD, read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _REPLAYED = {"same": 0, "differs": DISPROVED, "undecided": UNDECIDED}
 _EXIT = {"verified": 0, "invalid": DISPROVED}
 _FAULTS_SHOWN = 20
+_HEAD = "a signed head"
 _COLOURS = {"VALID": "green", "INVALID": "red", "NOT PROVEN": "yellow"}
 
 
@@ -133,7 +135,12 @@ def verify(  # noqa: PLR0913 - one argument an option
     from a2a_ledger.verify import verify as judge  # noqa: PLC0415 - a heavy import belongs to the verb
 
     policy = _policy(policy_file) if policy_file else None
-    report = judge(_bytes(bundle), policy=policy, trust=trust, earlier=[_bytes(path) for path in earlier])
+    report = judge(
+        read_input(bundle, "a bundle", limit=MAX_BUNDLE),
+        policy=policy,
+        trust=trust,
+        earlier=[read_input(path, _HEAD, limit=MAX_HEAD) for path in earlier],
+    )
     if session.as_json:
         print_json(report.to_json())
     else:
@@ -167,7 +174,7 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
     from a2a_ledger_projections import peers, task_contracts, waits  # noqa: PLC0415 - same
     from a2a_ledger_projections.base import differences  # noqa: PLC0415 - same
 
-    kept = {str(path): _bytes(path) for path in earlier}
+    kept = {str(path): read_input(path, _HEAD, limit=MAX_HEAD) for path in earlier}
     trusted = trusted_keys(trust)
     with session.reading() as ledger:
         for path, raw in kept.items():
@@ -191,7 +198,7 @@ def _size_of(store: Store, file: Path) -> int:
     """Return the size of a head that the log still extends, for the proof that it does."""
     from a2a_ledger.cli.earlier import against, signed_head  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    head = signed_head(store, file, _bytes(file))
+    head = signed_head(store, file, read_input(file, _HEAD, limit=MAX_HEAD))
     for fault in against(store, file, head):
         raise UsageError(fault.detail)
     return head.size
@@ -200,14 +207,7 @@ def _size_of(store: Store, file: Path) -> int:
 def _policy(file: Path) -> Policy:
     from a2a_ledger.policy import parse_policy  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    return parse_policy(_bytes(file))
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as e:
-        raise UsageError(f"{file}: cannot be read ({e.strerror or e})") from e
+    return parse_policy(read_input(file, "a policy"))
 
 
 def _print_report(report: Report, *, trusting: bool) -> None:
