@@ -22,16 +22,15 @@ from a2a_ledger.divergence.reading import (
     MESSAGE,
     RECONSTRUCTED,
     content,
-    headers_of,
     leg_of,
     members,
     ref,
+    request_leg_of,
     text,
 )
 from a2a_ledger.signature.peer_keys import ADDED, recorded_keys
 from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
 from a2a_ledger.verify.pinned import MANIFEST, differences_of_decision, differences_of_manifest
-from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -227,7 +226,7 @@ def _message(record: Record, _: _Found) -> Iterable[_Difference]:
     data = record.data
     kind = text(data, "leg")
     if kind == "request":
-        read: Leg = _request(record)
+        read: Leg = request_leg_of(record)
         said: tuple[str, ...] = ("method", "message_id", "task_id", "context_id")
     elif kind in _SAYINGS:
         read, said = leg_of(record), ("message_id", "task_id", "context_id", "state", "state_read")
@@ -243,22 +242,13 @@ def _message(record: Record, _: _Found) -> Iterable[_Difference]:
         yield _Difference(f"its content gives another {', '.join(differing)}", _why_open(record))
 
 
-def _request(record: Record) -> Leg:
-    url = content(record, "url")
-    return parse_request(
-        text(record.data, "http_method") or "POST",
-        url.decode("utf-8", "replace") if url is not None else text(record.data, "url") or "",
-        headers_of(record),
-        content(record, "body") or b"",
-    )
-
-
 def _why_open(record: Record) -> str:
     """Say why a message cannot be read again as it was read then; "" if it can."""
     roles = sorted(role for role in record.blobs if role in {"body", "url"} or role.startswith("header."))
     if "body" not in record.blobs:
         return "the record has no body"
-    if record.data.get("leg") == "request" and "http_method" not in record.data:
+    is_http = record.data.get("binding") != "GRPC"
+    if record.data.get("leg") == "request" and is_http and "http_method" not in record.data:
         return "the record has no HTTP method"
     return _gap(record, roles)
 

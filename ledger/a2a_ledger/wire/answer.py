@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.wire.demand import structured
 from a2a_ledger.wire.jsontext import MAX_NAME, JsonText, Token, lift, member, objects
 from a2a_ledger.wire.leg import Leg, WireError
-from a2a_ledger.wire.spellings import ERROR_CODES, ERROR_REASONS, EXTENSION, INTERRUPTED, PIN_MEMBERS, STATES, WRAPPED
+from a2a_ledger.wire.spellings import (
+    ERROR_CODES,
+    ERROR_REASONS,
+    EXTENSION,
+    INTERRUPTED,
+    PIN_MEMBERS,
+    STATES,
+    WRAPPED,
+    speaks_0_3_proto,
+)
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
@@ -23,6 +33,9 @@ _WRAPPERS = {
 }
 _KINDS = frozenset({"task", "message", "status-update", "artifact-update"})
 _HTTP_ERROR = 400
+_ERROR_CLASS = re.compile(r"(?:Authenticated)?([A-Z][A-Za-z]{2,64})Error: ")
+"""How gRPC agents of 0.3 name an error, in its message: by the SDK's name of it."""
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def read_answer(leg: Leg, read: JsonText) -> Leg:
@@ -30,7 +43,7 @@ def read_answer(leg: Leg, read: JsonText) -> Leg:
     body = read.value
     if not isinstance(body, dict):
         return _http_error(leg, None, read.flags)
-    if leg.binding != "HTTP+JSON" and "jsonrpc" in body:
+    if leg.binding not in {"HTTP+JSON", "GRPC"} and "jsonrpc" in body:
         leg = replace(leg, binding="JSONRPC", rpc_id=rpc_id(body.get("id"), read.flags))
         error = body.get("error")
         if error is not None:
@@ -46,7 +59,10 @@ def read_answer(leg: Leg, read: JsonText) -> Leg:
 
 
 def _http_error(leg: Leg, body: JsonObject | None, flags: set[str]) -> Leg:
-    """Read an HTTP+JSON error: AIP-193 (1.0), problem+json, or the bare JSON-RPC error object of 0.3 agents."""
+    """Read an error of HTTP+JSON or gRPC.
+
+    AIP-193 (1.0), problem+json, the bare JSON-RPC error object of 0.3 agents; of gRPC a `google.rpc.Status`.
+    """
     if body is None:
         return replace(leg, kind="error") if (leg.status or 0) >= _HTTP_ERROR else leg
     error = body.get("error", body)
@@ -59,14 +75,15 @@ def _with_error(leg: Leg, error: Json, data: Json, flags: set[str]) -> Leg:
     code = member(error, "code")
     reason = next((text for item in objects(data) if (text := lift(item.get("reason"), flags))), None)
     if reason is None and isinstance(kind := member(error, "type"), str):  # problem+json: …/task-not-found
-        spelled = kind.rsplit("/", 1)[-1].removesuffix("-error").replace("-", "_").upper()
-        reason = spelled if spelled in ERROR_CODES else None
+        reason = _known_reason(kind.rsplit("/", 1)[-1].removesuffix("-error").replace("-", "_"))
+    text = _text(member(error, "message") or member(error, "detail") or member(error, "title"))
+    if reason is None and leg.binding == "GRPC" and (named := _ERROR_CLASS.match(text)):
+        reason = _known_reason(_CAPITAL.sub("_", named[1]))
     number = code if isinstance(code, int) and not isinstance(code, bool) and code < 0 else None
     if number is None and reason is not None:
         number = ERROR_CODES.get(reason)
     if reason is None and number is not None:
         reason = ERROR_REASONS.get(number)
-    text = _text(member(error, "message") or member(error, "detail") or member(error, "title"))
     return replace(
         leg,
         kind="error",
@@ -76,14 +93,21 @@ def _with_error(leg: Leg, error: Json, data: Json, flags: set[str]) -> Leg:
     )
 
 
+def _known_reason(spelled: str) -> str | None:
+    reason = spelled.upper()
+    reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED" if reason == "EXTENDED_CARD_NOT_CONFIGURED" else reason  # as of 0.3
+    return reason if reason in ERROR_CODES else None
+
+
 def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
     """Read a result: wrapped (1.0), with `kind` (0.2, 0.3), or known by its members (0.1)."""
-    kind, inner, envelope = _unwrap(value)
+    kind, inner, envelope = unwrap(value)
     if kind is None or not isinstance(inner, dict):
         return replace(leg, kind="list") if isinstance(member(value, "tasks"), list) else leg
-    if (leg.method is None or leg.method in WRAPPED) and not (envelope == "1.0" and _wraps_in_0_3(leg)):
+    if (leg.method is None or leg.method in WRAPPED) and not (
+        envelope == "1.0" and speaks_0_3_proto(leg.method_spelled)
+    ):
         leg = replace(leg, envelope=envelope)
-    leg = replace(leg, payload=inner)
     context = lift(member(inner, "contextId", "sessionId"), flags)
     if kind == "message":
         text, data = _parts(inner)
@@ -102,12 +126,7 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
     return replace(leg, is_task=True, pin=read_pin(inner, flags)) if kind == "task" else leg
 
 
-def _wraps_in_0_3(leg: Leg) -> bool:
-    """Say whether 0.3 wraps this answer as 1.0 does: its HTTP+JSON, under `/v1`, is the JSON of its proto."""
-    return leg.binding == "HTTP+JSON" and "/v1/" in (leg.method_spelled or "")
-
-
-def _unwrap(value: Json) -> tuple[str | None, Json, str | None]:
+def unwrap(value: Json) -> tuple[str | None, Json, str | None]:
     """Return the kind of a payload, the object itself and the envelope's version."""
     if not isinstance(value, dict):
         return None, None, None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.events import Json
     from a2a_ledger.wire.demand import Demand
 
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -18,15 +18,15 @@ _VERSION = re.compile(r"\s*(\d{1,6})\.(\d{1,6})(?:\.\d{1,6})?\s*", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireError:
-    """An error of either binding (A2A 1.0 sections 5.4, 9.5 and 11.6)."""
+    """An error of any binding (A2A 1.0 sections 5.4, 9.5, 10.6 and 11.6)."""
 
     code: int | None
-    """The JSON-RPC code; of HTTP+JSON the code of the same error by its reason; None if not one we know."""
+    """The JSON-RPC code; of HTTP+JSON and gRPC the code of the same error by its reason; None if not one we know."""
     reason: str | None
     """`ErrorInfo.reason`, stated or by the code."""
     message: str
     data: Json
-    """`error.data`, or `error.details` of HTTP+JSON."""
+    """`error.data`, or `error.details` of HTTP+JSON and gRPC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Leg:
     leg: str
     """request response stream-event push"""
     binding: str
-    """JSONRPC, HTTP+JSON or unknown."""
+    """JSONRPC, HTTP+JSON, GRPC or unknown."""
     url: str = ""
     """Of a request: as it was asked. Of an answer: that of its request."""
     status: int | None = None
@@ -85,8 +85,6 @@ class Leg:
     """A status update of 0.1 to 0.3 said that it is the last."""
     history_length: int | None = None
     """Of a request: the history that it asked for; 0 is not the same as not stated."""
-    payload: JsonObject | None = field(default=None, compare=False, repr=False)
-    """The Task, message or update itself, of a request its message: what `contents` reads."""
     flags: tuple[str, ...] = ()
     """Sorted: batch duplicate-keys not-json odd-id oversize-id too-deep unrepresentable."""
 

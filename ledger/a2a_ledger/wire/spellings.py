@@ -83,6 +83,30 @@ METHODS: dict[str, Method] = {
 }
 """JSON-RPC method as spelled -> operation. `tasks/get` and its like are the same in 0.1, 0.2 and 0.3."""
 
+_GRPC_SERVICES = {"lf.a2a.v1.A2AService": "1.0", "a2a.v1.A2AService": "0.3"}
+"""gRPC service by its full name -> the protocol version that it belongs to."""
+_GRPC_0_3 = {
+    "TaskSubscription": "SubscribeToTask",
+    "ListTaskPushNotificationConfig": "ListTaskPushNotificationConfigs",
+    "GetAgentCard": "GetExtendedAgentCard",
+}
+"""Operations that the 0.3 proto names otherwise than 1.0 does."""
+
+
+def grpc_method(path: str) -> Method | None:
+    """Return the operation of a gRPC path, `/package.Service/Method`; None: it is none of A2A."""
+    service, _, spelled = path.removeprefix("/").partition("/")
+    version = _GRPC_SERVICES.get(service)
+    name = _GRPC_0_3.get(spelled, spelled) if version == "0.3" else spelled
+    known = METHODS.get(name)
+    return Method(name, version) if version is not None and known is not None and known.name == name else None
+
+
+def speaks_0_3_proto(method_spelled: str | None) -> bool:
+    """Say whether a call speaks the JSON of the 0.3 proto: HTTP+JSON of 0.3, under `/v1`, and gRPC of 0.3."""
+    return method_spelled is not None and ("/v1/" in method_spelled or method_spelled.startswith("/a2a.v1."))
+
+
 ERROR_CODES: dict[str, int] = {
     "TASK_NOT_FOUND": -32001,
     "TASK_NOT_CANCELABLE": -32002,
@@ -96,6 +120,27 @@ ERROR_CODES: dict[str, int] = {
 }
 """`ErrorInfo.reason` -> the JSON-RPC code of the same error (A2A 1.0 section 5.4)."""
 ERROR_REASONS: dict[int, str] = {code: reason for reason, code in ERROR_CODES.items()}
+
+GRPC_STATUSES: dict[str, int] = {
+    "OK": 200,
+    "CANCELLED": 499,
+    "UNKNOWN": 500,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DATA_LOSS": 500,
+    "UNAUTHENTICATED": 401,
+}
+"""gRPC status -> HTTP status, by `google/rpc/code.proto`; where A2A 1.0 section 5.4 names both they are the same."""
 
 _REST = re.compile(
     r"(?P<v1>/v1)?"
