@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.divergence.reading import leg_of
+from a2a_ledger.divergence.reading import contents_of
 from a2a_ledger.wire import INTERRUPTED
-from a2a_ledger.wire.contents import contents_of
 from a2a_ledger_projections.base import reading
 from a2a_ledger_projections.waits import PEER, TASK, VIEW, edge_of, known_state, seconds_between, waiting_since
 
@@ -151,7 +150,7 @@ def complete_since(store: Store, task: str) -> int | None:
         for record in page:
             if record.type != "message.recorded.v1" or record.data.get("leg") not in {"stream-event", "push"}:
                 continue
-            chunk = contents_of(leg_of(record)).chunk
+            chunk = contents_of(record).chunk
             if chunk is not None and (chunk.id in last or len(last) < _MOST_ARTIFACTS):
                 last[chunk.id] = record.n if chunk.last else None
         ver = page[-1].ver

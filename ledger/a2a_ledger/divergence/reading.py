@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.codec import Hole
 from a2a_ledger.divergence.finding import Evidence, evidence_of
@@ -18,12 +18,15 @@ from a2a_ledger.wire import (
     SENDS,
     Contents,
     Leg,
-    contents_of,
+    answer_contents,
+    parse_grpc_request,
     parse_push,
     parse_request,
     parse_response,
     parse_stream_event,
+    request_contents,
 )
+from a2a_ledger.wire.contents import SILENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,26 +197,35 @@ def leg_of(record: Record) -> Leg:
 
 def request_leg_of(record: Record) -> Leg:
     """Read a request's body and kept headers again, exactly as capture did."""
+    data, headers, body = record.data, headers_of(record), content(record, "body") or b""
     address = content(record, "url")
-    url = text(record.data, "url") or "" if address is None else address.decode("utf-8", "replace")
-    http_method = text(record.data, "http_method") or "POST"
-    return parse_request(http_method, url, headers_of(record), content(record, "body") or b"")
+    url = text(data, "url") or "" if address is None else address.decode("utf-8", "replace")
+    if text(data, "binding") == "GRPC":
+        return parse_grpc_request(text(data, "method_spelled") or "", url, headers, body)
+    return parse_request(text(data, "http_method") or "POST", url, headers, body)
 
 
-class Saying(NamedTuple):
-    """A message record, read: its leg, and what it says."""
+def contents_of(record: Record, *, whole: bool = False) -> Contents:
+    """Read what a message record says; a text in it that has a secret starred out is not compared with anything.
 
-    leg: Leg
-    contents: Contents
-
-
-def saying_of(record: Record) -> Saying:
-    """Read what a message record says; parts of it that stand as `*` are not compared with anything."""
-    leg = request_leg_of(record) if is_request(record) else leg_of(record)
-    if leg.payload is None:
-        return Saying(leg, Contents())
+    `whole` tells the kind also of an answer in which there is nothing to compare.
+    """
+    body = content(record, "body") or b""
     starred = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
-    return Saying(leg, contents_of(leg, starred=starred))
+    if not is_request(record):
+        return answer_contents(body, number(record.data, "status"), starred=starred, whole=whole)
+    if text(record.data, "method") in SENDS or b"istory" in body:
+        return request_contents(body, starred=starred)
+    return SILENCE
+
+
+def asked_history(record: Record, said: Contents) -> int | None:
+    """Return the `historyLength` that a request asks for, in its body or in its query; None: it names none."""
+    address = content(record, "url")
+    if said.asked_history is not None or address is None or b"istoryLength" not in address:
+        return said.asked_history
+    http_method = text(record.data, "http_method") or "GET"
+    return parse_request(http_method, address.decode("utf-8", "replace"), (), b"").history_length
 
 
 def headers_of(record: Record) -> list[tuple[str, str]]:

@@ -92,7 +92,7 @@ def _of_task(
         if frozen is not None:
             yield from request_rules(matter, frozen)
             yield from extension_dropped(matter, frozen)
-        yield from duplicate_id(matter, task.saying(record).contents)
+        yield from duplicate_id(matter, task.contents(record))
         yield from duplicate_keys(matter)
     elif is_inbound(record):
         matter = Matter(record, task, profile, lookup, task.request_of(record))
@@ -102,11 +102,11 @@ def _of_task(
             yield from not_exercised(matter, frozen)
             yield from error_rules(matter, frozen)
         yield from protocol_rules(matter)
-        saying = task.saying(record)
-        yield from history_rules(matter, saying.contents)
-        yield from artifact_rules(matter, saying)
-        yield from late_after_final(matter, saying)
-        yield from duplicate_id(matter, saying.contents)
+        said = task.contents(record)
+        yield from history_rules(matter, said)
+        yield from artifact_rules(matter, said)
+        yield from late_after_final(matter, said)
+        yield from duplicate_id(matter, said)
         yield from duplicate_keys(matter)
     else:
         matter = Matter(record, task, profile, lookup, None)

@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.matter import Matter
-    from a2a_ledger.divergence.reading import Saying
     from a2a_ledger.divergence.spoken import Artifact, Closed
     from a2a_ledger.divergence.task_case import Ended
     from a2a_ledger.events import Json
-    from a2a_ledger.wire import ArtifactContent
+    from a2a_ledger.wire import ArtifactContent, Contents
 
 _LONGEST = 128
 _SAYINGS = frozenset({"task", "message", "status-update", "artifact-update"})
 
 
-def artifact_rules(matter: Matter, saying: Saying) -> Iterator[Finding]:
+def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
     """`artifact-rewritten`: an artifact is another one than it was when it was complete.
 
     Complete is an artifact with its last chunk, and what there is of it when the task reaches a terminal state. Chunks
@@ -35,7 +34,7 @@ def artifact_rules(matter: Matter, saying: Saying) -> Iterator[Finding]:
     Established: that the peer gave two contents for one complete artifact. Not established: which of them is meant to
     count; that the new one is worse. Names, descriptions, media types and metadata are not compared.
     """
-    record, said = matter.record, saying.contents
+    record = matter.record
     task, state = text(record.data, "task_id") or "", text(record.data, "state_read")
     if said.chunk is not None and record.data.get("leg") == "stream-event":
         artifact = matter.case.spoken.artifacts.get((task, said.chunk.id))
@@ -78,7 +77,7 @@ def _rewritten(matter: Matter, closed: Closed, one: ArtifactContent, kind: str) 
     )
 
 
-def late_after_final(matter: Matter, saying: Saying) -> Iterator[Finding]:
+def late_after_final(matter: Matter, said: Contents) -> Iterator[Finding]:
     """`late-after-final`: a stream goes on after the event that ended it.
 
     Up to 0.3 a status update with `final` ends a stream, from 1.0 on a terminal state does. No finding is an event
@@ -89,18 +88,18 @@ def late_after_final(matter: Matter, saying: Saying) -> Iterator[Finding]:
     missed it, or that it was not meant.
     """
     ended = None if matter.asked is None else matter.asked.ended
-    if ended is None or matter.record.data.get("leg") != "stream-event" or saying.leg.kind not in _SAYINGS:
+    if ended is None or matter.record.data.get("leg") != "stream-event" or said.kind not in _SAYINGS:
         return
-    if _says_nothing_new(matter, saying, ended):
+    if _says_nothing_new(matter, said, ended):
         return
-    observed: dict[str, Json] = {"ended_at": ended.evidence.n, "state": ended.state, "then": saying.leg.kind}
+    observed: dict[str, Json] = {"ended_at": ended.evidence.n, "state": ended.state, "then": said.kind}
     yield matter.finding(
-        "late-after-final", about="peer", subject=saying.leg.kind or "", evidence=(ended.evidence,), observed=observed
+        "late-after-final", about="peer", subject=said.kind or "", evidence=(ended.evidence,), observed=observed
     )
 
 
-def _says_nothing_new(matter: Matter, saying: Saying, ended: Ended) -> bool:
-    said, state = saying.contents, text(matter.record.data, "state_read")
+def _says_nothing_new(matter: Matter, said: Contents, ended: Ended) -> bool:
+    state = text(matter.record.data, "state_read")
     if state is not None:
         return state == ended.state or ended.state in TERMINAL
     if said.chunk is not None:

@@ -35,7 +35,7 @@ def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     wanted = {uri: "required" for uri in required if uri is not None}
     for uri in (*frozen.extensions, *matter.case.extensions):
         wanted.setdefault(uri, "activated")
-    asked = set(carried(matter.record, matter.case.saying(matter.record).leg.payload))
+    asked = set(carried(matter.record, matter.case.contents(matter.record)))
     for uri, why in wanted.items():
         if uri not in asked and uri != EXTENSION:
             yield matter.finding(

@@ -20,15 +20,15 @@ from a2a_ledger.divergence.reading import (
     RECONSTRUCTED,
     REDIRECTS,
     Frozen,
-    Saying,
+    asked_history,
     content,
+    contents_of,
     frozen_of,
     is_inbound,
     is_request,
-    members,
+    leg_of,
     number,
     ref,
-    saying_of,
     text,
     texts,
     went_well,
@@ -39,8 +39,7 @@ from a2a_ledger.wire import SENDS, TERMINAL
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.finding import Finding
-    from a2a_ledger.events import JsonObject
-    from a2a_ledger.wire import Leg
+    from a2a_ledger.wire import Contents
 
 SERVER = "server"
 """Side of a message that we recorded as the agent: what the rules hold against a peer, they never hold against us."""
@@ -118,13 +117,14 @@ class TaskCase:
     spoken: Spoken = field(default_factory=Spoken)
     extensions: dict[str, None] = field(default_factory=dict[str, None])
     """What our sends so far asked for, in a header or in the message."""
-    _read: tuple[str, Saying] | None = None
+    _read: tuple[Record, Contents] | None = None
     """The record that was read last: it is judged, and then taken in."""
 
-    def saying(self, record: Record) -> Saying:
+    def contents(self, record: Record) -> Contents:
         """Return what a message record says, read once."""
-        if self._read is None or self._read[0] != record.c:
-            self._read = (record.c, saying_of(record))
+        if self._read is None or self._read[0] is not record:
+            asked = self.request_of(record)
+            self._read = (record, contents_of(record, whole=asked is not None and asked.ended is not None))
         return self._read[1]
 
     def request_of(self, record: Record) -> Asked | None:
@@ -187,10 +187,10 @@ class TaskCase:
     def _request(self, record: Record) -> None:
         data = record.data
         evidence = evidence_of(record)
-        leg, said = self.saying(record)
+        said = self.contents(record)
         self.spoken.request(evidence, said)
         if text(data, "method") in SENDS:
-            for uri in carried(record, leg.payload):
+            for uri in carried(record, said):
                 _remember(self.extensions, uri, None)
         if text(data, "method") in ACTS:
             self.last_act = evidence
@@ -206,7 +206,7 @@ class TaskCase:
             version=text(data, "wire_version"),
             credential=tuple(name for name in names if isinstance(name, str)),
             message_id=text(data, "message_id"),
-            history_length=leg.history_length,
+            history_length=asked_history(record, said),
         )
         _remember(self.asked, record.ref["c"], asked)
 
@@ -217,8 +217,8 @@ class TaskCase:
         answers = ref(data, "answers")
         answers_c = None if answers is None else answers["c"]
         self.last_answer = evidence
-        leg, said = self.saying(record)
-        self.redirect = leg.redirect if number(data, "status") in REDIRECTS else None
+        said = self.contents(record)
+        self.redirect = leg_of(record).redirect if number(data, "status") in REDIRECTS else None
         self.version = self.version or text(data, "wire_version")
         if went_well(record):
             self.first_answer = self.first_answer or evidence
@@ -241,7 +241,7 @@ class TaskCase:
         if self.acknowledged is None and self.acknowledges(record):
             self.acknowledged = Said(evidence, "pin", answers_c)
         self.spoken.answer(record, evidence, said, stale=self.is_stale(record))
-        if asked is not None and asked.ended is None and self._ends(record, leg):
+        if asked is not None and asked.ended is None and self._ends(record, said):
             asked.ended = Ended(evidence, state)
 
     def is_stale(self, record: Record) -> bool:
@@ -249,12 +249,12 @@ class TaskCase:
         shown = self.spoken.histories.get(text(record.data, "task_id") or "")
         return shown is not None and self.precedes(record, Said(shown.evidence, "", shown.answers))
 
-    def _ends(self, record: Record, leg: Leg) -> bool:
+    def _ends(self, record: Record, said: Contents) -> bool:
         """Say whether a stream ends here: by `final` up to 0.3, by a terminal state from 1.0 on."""
         if record.data.get("leg") != "stream-event":
             return False
         agreed = (self.frozen.interface["version"] if self.frozen else None) or self.version or ""
-        return leg.final or (leg.state_read in TERMINAL and not agreed.startswith("0"))
+        return said.final or (text(record.data, "state_read") in TERMINAL and not agreed.startswith("0"))
 
     def acknowledges(self, record: Record) -> bool:
         """Say whether a Task of the peer carries our pin in its own metadata."""
@@ -267,9 +267,9 @@ class TaskCase:
         )
 
 
-def carried(record: Record, message: JsonObject | None) -> tuple[str, ...]:
+def carried(record: Record, said: Contents) -> tuple[str, ...]:
     """Return the extensions that a send asks for: by header, or in its message."""
-    return (*texts(record.data.get("extensions")), *texts(members(message).get("extensions")))
+    return (*texts(record.data.get("extensions")), *said.extensions)
 
 
 TASK_EVENTS = frozenset({ADOPTED, BOUND, CAPTURED, MESSAGE, RECONSTRUCTED})

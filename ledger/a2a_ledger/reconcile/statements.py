@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.divergence.reading import is_inbound, leg_of, text
+from a2a_ledger.divergence.reading import contents_of, is_inbound, text
 from a2a_ledger.reconcile.bodies import shown
 from a2a_ledger.reconcile.report import Difference, Legs
 from a2a_ledger.wire import TERMINAL
-from a2a_ledger.wire.contents import contents_of
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
@@ -110,7 +109,7 @@ def _read_body(record: Record, made: _Statements, *, ended: bool) -> None:
     body = shown(record)
     if body is None or body.cut:
         return
-    said = contents_of(leg_of(record), starred=body.hidden)
+    said = contents_of(record)
     for message in (said.message, said.status, *said.history):
         if message is not None and message.id is not None:
             made.messages.setdefault(message.id, _Told(record.n, message.digest))

@@ -1,8 +1,8 @@
 """Bytes and headers of an exchange -> one leg: what was called, for which task, and what was said.
 
-JSON-RPC and HTTP+JSON, A2A 0.1 to 1.0. Nothing here raises on what comes from the wire: what cannot be
-read is absent and flagged, and the bytes are kept by whoever calls. Nothing is normalised away either:
-`state` is as the peer spelled it, `state_read` as it is understood.
+JSON-RPC, HTTP+JSON, and gRPC as the ProtoJSON of its messages; A2A 0.1 to 1.0. Nothing here raises on
+what comes from the wire: what cannot be read is absent and flagged, and the bytes are kept by whoever
+calls. Nothing is normalised away either: `state` is as the peer spelled it, `state_read` as it is understood.
 """
 
 from __future__ import annotations
@@ -12,11 +12,30 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from a2a_ledger.wire.answer import read_answer, read_pin, rpc_id
-from a2a_ledger.wire.contents import ArtifactContent, Contents, MessageContent, Running, contents_of, repeated_members
+from a2a_ledger.wire.contents import (
+    ArtifactContent,
+    Contents,
+    MessageContent,
+    Running,
+    answer_contents,
+    repeated_members,
+    request_contents,
+)
 from a2a_ledger.wire.demand import Demand, challenges
 from a2a_ledger.wire.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
 from a2a_ledger.wire.leg import Headers, Leg, WireError, header, version_of
-from a2a_ledger.wire.spellings import EXTENSION, INTERRUPTED, METHODS, SENDS, STATES, TERMINAL, Method, rest_call
+from a2a_ledger.wire.spellings import (
+    EXTENSION,
+    GRPC_STATUSES,
+    INTERRUPTED,
+    METHODS,
+    SENDS,
+    STATES,
+    TERMINAL,
+    Method,
+    grpc_method,
+    rest_call,
+)
 from a2a_ledger.wire.sse import SseEvent, SseParser, data_of, split_stream
 
 if TYPE_CHECKING:
@@ -24,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTENSION",
+    "GRPC_STATUSES",
     "INTERRUPTED",
     "SENDS",
     "STATES",
@@ -38,13 +58,15 @@ __all__ = [
     "SseEvent",
     "SseParser",
     "WireError",
-    "contents_of",
+    "answer_contents",
     "header",
+    "parse_grpc_request",
     "parse_push",
     "parse_request",
     "parse_response",
     "parse_stream_event",
     "repeated_members",
+    "request_contents",
     "split_stream",
     "version_of",
 ]
@@ -85,6 +107,27 @@ def parse_request(method: str, url: str, headers: Headers, body: bytes) -> Leg:
     else:
         leg = common
     return replace(leg, flags=tuple(sorted(read.flags)))
+
+
+def parse_grpc_request(path: str, target: str, metadata: Headers, body: bytes) -> Leg:
+    """Read a gRPC request that a client sends.
+
+    Args:
+        path: of the call, `/package.Service/Method`.
+        target: what the channel was made for, as the card names it.
+        metadata: name and value pairs.
+        body: the message as ProtoJSON.
+    """
+    read, known = read_json(body), grpc_method(path)
+    leg = Leg(
+        leg="request",
+        binding="GRPC",
+        url=target,
+        method_spelled=lift(path, read.flags, MAX_NAME),
+        version_stated=version_of(header(metadata, "a2a-version")),
+        extensions=_extensions(metadata),
+    )
+    return replace(_operation(leg, known, read.value, {}, read.flags), flags=tuple(sorted(read.flags)))
 
 
 def parse_response(request: Leg, status: int, headers: Headers, body: bytes) -> Leg:
@@ -163,7 +206,7 @@ def _operation(leg: Leg, method: Method | None, params: Json, query: dict[str, s
     """Read the parameters of an operation; `params` is the JSON-RPC params or the HTTP+JSON body."""
     name = method.name if method else None
     message = member(params, "message")
-    if message is None and leg.binding == "HTTP+JSON":
+    if message is None and leg.binding in {"HTTP+JSON", "GRPC"}:
         message = member(params, "request")  # the field's name in the 0.3 proto, as SDKs send it
     if name is None or name in SENDS:
         task = member(message, "taskId") or member(params, "taskId")
@@ -191,7 +234,6 @@ def _operation(leg: Leg, method: Method | None, params: Json, query: dict[str, s
         tenant=lift(member(params, "tenant") or query.get("tenant"), flags, MAX_NAME),
         pin=read_pin(message, flags),
         history_length=asked if isinstance(asked, int) and not isinstance(asked, bool) else None,
-        payload=message if isinstance(message, dict) else None,
     )
 
 

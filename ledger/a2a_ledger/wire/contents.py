@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
-from a2a_ledger.wire.jsontext import Token, lift, member, objects
+from a2a_ledger.wire.answer import unwrap
+from a2a_ledger.wire.jsontext import lift, member, objects
+from a2a_ledger.wire.sse import data_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from a2a_ledger.events import Json, JsonObject
-    from a2a_ledger.wire.leg import Leg
 
 MOST_MESSAGES = 256
 """Messages of a history that are looked at, the newest."""
@@ -54,45 +56,105 @@ class ArtifactContent(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What one leg says: the message itself, the status message, a Task's history and artifacts, a chunk."""
+    """What one body says: the message itself, the status message, a Task's history and artifacts, a chunk."""
 
+    kind: str | None = None
+    """As of a leg: task, message, status-update or artifact-update; request for one of ours; None: nothing of these."""
     message: MessageContent | None = None
     status: MessageContent | None = None
     history: tuple[MessageContent, ...] = ()
     history_length: int = 0
-    """Messages in the history; more than `history` has when it is a long one."""
+    """Messages in the history; more than `history` has when it is a long one. Of a request: unused."""
     artifacts: tuple[ArtifactContent, ...] = ()
     chunk: ArtifactContent | None = None
+    final: bool = False
+    extensions: tuple[str, ...] = ()
+    """Of a request: what its message says that it uses."""
+    asked_history: int | None = None
+    """Of a request: the `historyLength` that its body asks for; 0 is not the same as not stated."""
 
 
-def contents_of(leg: Leg, *, starred: bool = False) -> Contents:
-    """Return what a leg says.
+SILENCE = Contents()
+"""What a body says in which nothing stands that could be compared."""
+
+_SPEAKS = re.compile(rb'"history"|"artifact|essage_?[Ii]d"|"final"|\\u')
+"""Members without which an answer holds nothing to compare; an escape may spell any of them."""
+
+
+def answer_contents(body: bytes, status: int | None, *, starred: bool = False, whole: bool = False) -> Contents:
+    """Return what an answer, a stream event or a push says.
 
     Args:
-        leg: as read; of a request its message counts.
-        starred: the body was recorded with `*` in the place of secrets, so that a text with `*` in it
-            may be another one and is not compared.
+        body: as recorded; of a stream event the block with its framing.
+        status: HTTP status, if there is one.
+        starred: it was recorded with `*` in the place of secrets, so that a text with `*` in it may be
+            another one and is not compared.
+        whole: tell the kind also of what holds nothing to compare.
     """
-    value = leg.payload
-    if value is None:
-        return Contents()
-    if leg.leg == "request" or leg.kind == "message":
-        return Contents(message=_message(value, starred=starred))
-    if leg.kind == "artifact-update":
-        artifact = member(value, "artifact")
-        return Contents(chunk=_artifact(artifact, value, starred=starred))
-    said = member(member(value, "status"), "message", "update")
-    status = _message(said, starred=starred) if isinstance(said, dict) else None
-    if leg.kind != "task":
-        return Contents(status=status)
-    listed = objects(member(value, "history"))
-    found = (_artifact(one, {}, starred=starred) for one in objects(member(value, "artifacts"))[:MOST_ARTIFACTS])
+    if not whole and _SPEAKS.search(body) is None:
+        return SILENCE
+    kind, inner, _ = unwrap(_result(_read(data_of(body)), status))
+    if kind is None or not isinstance(inner, dict):
+        return SILENCE
+    if kind == "message":
+        return Contents(kind, message=_message(inner, starred=starred))
+    if kind == "artifact-update":
+        return Contents(kind, chunk=_artifact(member(inner, "artifact"), inner, starred=starred))
+    said = member(member(inner, "status"), "message", "update")
+    spoken = _message(said, starred=starred) if isinstance(said, dict) else None
+    if kind != "task":
+        return Contents(kind, status=spoken, final=inner.get("final") is True)
+    listed = objects(member(inner, "history"))
+    found = (_artifact(one, {}, starred=starred) for one in objects(member(inner, "artifacts"))[:MOST_ARTIFACTS])
     return Contents(
-        status=status,
+        kind,
+        status=spoken,
         history=tuple(_message(one, starred=starred) for one in listed[-MOST_MESSAGES:]),
         history_length=len(listed),
         artifacts=tuple(one for one in found if one is not None),
     )
+
+
+def _result(value: Json, status: int | None) -> Json:
+    """Return what an answer holds beside its envelope; None: an error, or nothing."""
+    if isinstance(value, dict) and "jsonrpc" in value and ("result" in value or "error" in value):
+        return value.get("result") if value.get("error") is None else None
+    return None if (status or 0) >= _HTTP_ERROR or isinstance(member(value, "error"), dict) else value
+
+
+def request_contents(body: bytes, *, starred: bool = False) -> Contents:
+    """Return what a request of ours says, in any binding; `starred` as of an answer."""
+    value = _read(body)
+    params = member(value, "params") if isinstance(value, dict) and "method" in value else value
+    stated = member(member(params, "configuration"), "historyLength")
+    asked = cast("object", member(params, "historyLength") if stated is None else stated)
+    message = member(params, "message", "request")
+    spoken = message if isinstance(message, dict) else {}
+    listed = member(spoken, "extensions")
+    return Contents(
+        "request",
+        message=_message(spoken, starred=starred) if spoken else None,
+        extensions=tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else (),
+        asked_history=int(asked) if isinstance(asked, float) and 0 <= asked < _MANY else None,
+    )
+
+
+def _read(body: bytes) -> Json:
+    """Read JSON with every number as a double, which is all that a content is compared by; None: it is no JSON."""
+    try:
+        return cast("Json", _DECODER.decode(body.decode("utf-8-sig")))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    message = f"{constant} is not JSON"
+    raise ValueError(message)
+
+
+_DECODER = json.JSONDecoder(parse_int=float, parse_float=float, parse_constant=_refuse)
+_HTTP_ERROR = 400
+_MANY = 2**53
 
 
 class Running:
@@ -140,7 +202,7 @@ def _message(value: JsonObject, *, starred: bool) -> MessageContent:
 
 def _role(value: Json) -> str:
     spelled = str(value).lower().removeprefix("role_")
-    return {"1": "user", "2": "agent"}.get(spelled, spelled)  # ProtoJSON also accepts enum numbers
+    return {"1.0": "user", "2.0": "agent"}.get(spelled, spelled)  # ProtoJSON also accepts enum numbers
 
 
 def _artifact(value: Json, update: JsonObject, *, starred: bool) -> ArtifactContent | None:
@@ -169,7 +231,7 @@ def _pieces(parts: Json, *, starred: bool) -> tuple[Piece, ...] | None:
 
 def _piece(part: JsonObject) -> Piece:
     """Read one part in any spelling: 0.1 (`type`), 0.2 and 0.3 (`kind`), the 0.3 proto, 1.0."""
-    if isinstance(text := part.get("text"), str) and not isinstance(text, Token):
+    if isinstance(text := part.get("text"), str):
         return Piece(TEXT, text)
     if "data" in part:
         inner = part["data"]
@@ -189,7 +251,7 @@ _STANDARD = str.maketrans("-_", "+/")
 """Both alphabets of base64 are read in ProtoJSON, and the standard one is written."""
 
 
-def _plain(value: Json, depth: int) -> str | None:
+def _plain(value: Json | float, depth: int) -> str | None:
     """Return a value as one text, numbers as the doubles that a protobuf Struct keeps; None: it is too deep."""
     if depth > _DEEPEST:
         return None
@@ -204,8 +266,8 @@ def _plain(value: Json, depth: int) -> str | None:
     if isinstance(value, list):
         items = [_plain(item, depth + 1) for item in value]
         return None if None in items else f"[{','.join(item for item in items if item is not None)}]"
-    if isinstance(value, Token) or (isinstance(value, int) and not isinstance(value, bool)):
-        return repr(float(value) + 0.0)  # -0 and 0 are one number
+    if isinstance(value, float):
+        return repr(value + 0.0)  # -0 and 0 are one number
     return json.dumps(value)
 
 
@@ -225,7 +287,7 @@ def repeated_members(value: bytes) -> list[str]:
         return made
 
     try:
-        json.loads(value.decode("utf-8-sig"), object_pairs_hook=pairs, parse_int=Token, parse_float=Token)
+        json.loads(value.decode("utf-8-sig"), object_pairs_hook=pairs, parse_int=float, parse_float=float)
     except (ValueError, RecursionError):
         return []
     return list(found)

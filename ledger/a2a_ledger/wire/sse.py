@@ -116,6 +116,9 @@ def data_of(block: bytes) -> bytes:
     No line of JSON reads as a `data` field, so the two cannot be mistaken for each other. A block of
     comments and other fields alone has no data.
     """
+    line = block.rstrip(b"\r\n")
+    if line.startswith(b"data:") and b"\n" not in line and b"\r" not in line:  # as nearly every event is
+        return line[5:].removeprefix(b" ")
     data = [event.data for event in split_stream(block) if event.has_data]
     if data:
         return b"\n".join(data)
