@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Result]
 
-ELSEWHERE = {"demo", "bench"}
+ELSEWHERE = {"demo", "bench", "proxy"}
 """Verbs whose examples run for seconds; tests of their own run them."""
 
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
-    "verify", "reconcile", "audit", "checkpoint", "keys", "bench",
+    "verify", "reconcile", "audit", "checkpoint", "keys", "bench", "proxy",
 }  # fmt: skip
 
 

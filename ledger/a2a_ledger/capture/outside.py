@@ -47,9 +47,14 @@ def is_outside(reader: LogReader, leg: Leg, body: bytes) -> bool:
         leg: the request, read; card fetches never come here.
         body: of the request. An unknown method is a call only in JSON that says that it is JSON-RPC.
     """
-    if leg.binding != "unknown" and (leg.method is not None or b'"jsonrpc"' in body):
+    if is_call(leg, body):
         return False
     return not any(reader.tagged_places(f"lists:{url}", limit=1) for url in urls_of_interface(leg.url))
+
+
+def is_call(leg: Leg, body: bytes) -> bool:
+    """Say whether a request is an A2A call, by what it says: an unknown method is one only as JSON-RPC."""
+    return leg.binding != "unknown" and (leg.method is not None or b'"jsonrpc"' in body)
 
 
 def as_said(seen: Seen, leg: Leg, *, outside: bool, url: str = "") -> Seen:

@@ -143,7 +143,7 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
     secrets = [*seen.secrets, *known]
     leg = without_secrets(leg, secrets)
     asks = leg.leg == "request"
-    cut_short = len(seen.body) > at.settings.keep_body
+    cut_short = seen.tail is not None or len(seen.body) > at.settings.keep_body
     event = MessageRecorded(
         peer=peer,
         direction=_direction(asks=asks, side=side),

@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 
 from a2a_ledger.capture.spelled import Span, find_spelled, merge
 from a2a_ledger.capture.url_secrets import query_values, secret_places, user_infos
-from a2a_ledger.codec import Content, Withheld
+from a2a_ledger.codec import Content, Hole, Withheld
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Credential
@@ -233,8 +233,12 @@ def starred(text: str, wanted: Sequence[bytes]) -> str:
 
 def filled(content: Content) -> str:
     """Return a content as text, with `*` for each octet of its holes."""
-    parts = [b"*" * len(part.content) if isinstance(part, Withheld) else part for part in content.parts]
+    parts = [part if isinstance(part, bytes) else b"*" * _length(part) for part in content.parts]
     return b"".join(parts).decode("utf-8", "surrogatepass")
+
+
+def _length(part: Withheld | Hole) -> int:
+    return len(part.content) if isinstance(part, Withheld) else part.length
 
 
 def withhold(octets: bytes) -> list[Withheld]:

@@ -8,7 +8,7 @@ import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,8 +67,12 @@ class Session:
             yield ledger
 
     @contextmanager
-    def writing(self, *, follow: bool = True) -> Generator[ContractLedger]:
+    def writing(self, *, follow: bool = True, mode: str | None = None) -> Generator[ContractLedger]:
         """Open an existing ledger to write to it; `follow` also runs its read models and verifier.
+
+        Args:
+            follow: as said.
+            mode: of this run, where it is to be another than `config.toml` says.
 
         Raises:
             ReadOnlyError: its keys are not here.
@@ -77,7 +81,8 @@ class Session:
 
         self._must_exist()
         self.keys_can_be_listed()
-        with ContractLedger.open(self.path, create=False, follow=follow) as ledger:
+        settings: dict[str, Any] = {} if mode is None else {"mode": mode}
+        with ContractLedger.open(self.path, create=False, follow=follow, **settings) as ledger:
             if ledger.read_only:
                 raise ReadOnlyError(
                     f"{self.path}: this copy has no private keys (keys/*.pem), so nothing can be recorded here; "

@@ -31,6 +31,7 @@ from a2a_ledger.codec.commitments import (
     findings_key,
     leaf,
     part_hash,
+    part_hasher,
     stream_commitment,
     stream_tag,
     task_id,
@@ -79,6 +80,7 @@ __all__ = [
     "pack_parts",
     "parse_canonical",
     "part_hash",
+    "part_hasher",
     "read_parts",
     "read_record",
     "seal",
@@ -117,7 +119,8 @@ class Withheld(NamedTuple):
 class Content:
     """What a caller hands in for one blob: its parts in order, and what the size limit kept."""
 
-    parts: tuple[bytes | Withheld, ...]
+    parts: tuple[bytes | Withheld | Hole, ...]
+    """A hole as it is: its octets were hashed as they passed, under a salt that nobody has any more."""
     kept: str = "all"  # all head none
 
     @classmethod
@@ -323,6 +326,9 @@ def _sealed(role: str, content: Content, salts: bytes) -> SealedBlob:
         if isinstance(item, Withheld):
             parts.append(Hole(len(item.content), part_hash(salt, item.content)))
             size += len(item.content)
+        elif isinstance(item, Hole):
+            parts.append(item)
+            size += item.length
         else:
             parts.append(Kept(salt, item))
             size += len(item)

@@ -1,0 +1,81 @@
+"""Where the proxy stands: the agent's base url on one side, its own on the other. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import httpx
+
+from a2a_ledger.address import normal_url, origin_of
+from a2a_ledger.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_REMEMBERED = 1024
+
+
+class Addresses:
+    """Two base urls, and the way from one to the other."""
+
+    def __init__(self, upstream: str, public: str) -> None:
+        """Take the two urls.
+
+        Args:
+            upstream: of the agent.
+            public: by which clients reach the proxy.
+
+        Raises:
+            UsageError: one of them is no http(s) url, or they are the same.
+        """
+        self.upstream = _base(upstream, "--upstream")
+        self.public = _base(public, "--public")
+        if origin_of(self.upstream) == origin_of(self.public):
+            raise UsageError(f"{upstream}: expected the agent's own address, found the proxy's")
+        self._urls: dict[bytes, httpx.URL] = {}
+
+    def upstream_url(self, target: bytes) -> httpx.URL:
+        """Return where a request goes.
+
+        Args:
+            target: path and query as asked.
+        """
+        url = self._urls.get(target)
+        if url is None:
+            if len(self._urls) >= _REMEMBERED:
+                self._urls.clear()
+            url = self._urls[target] = httpx.URL(f"{self.upstream}{target.decode('latin-1')}")
+        return url
+
+    def upstream_target(self, target: bytes) -> bytes:
+        """Return path and query as the agent is to see them, octet for octet."""
+        return urlsplit(self.upstream).path.encode() + target
+
+    def public_url(self, target: str) -> str:
+        """Return a url as clients see it."""
+        return f"{self.public}{target}"
+
+    def to_public(self, url: str) -> str | None:
+        """Return the proxy's url in the place of one of the agent's; None: it is not under the agent's base url."""
+        base, whole = normal_url(self.upstream), normal_url(url)
+        bare = base.removesuffix("/")
+        if whole in {base, bare} or whole.startswith((f"{bare}/", f"{bare}?")):
+            return f"{self.public}{whole.removeprefix(bare)}"
+        return None
+
+
+def not_covered(addresses: Addresses, urls: Iterable[str]) -> list[str]:
+    """Return the urls that lie elsewhere than the agent's base url: clients go there past the proxy."""
+    return [url for url in urls if addresses.to_public(url) is None]
+
+
+def _base(url: str, option: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable, parts = False, urlsplit("")
+    if not usable or parts.query or parts.fragment or parts.username is not None:
+        raise UsageError(f"{option}: expected a base url such as https://agent.example, found {url!r}")
+    return url.rstrip("/")

@@ -1,0 +1,231 @@
+"""One request from a client on to the agent, and its answer back: octets in are octets out.
+
+What is not passed on is what belongs to one connection (RFC 9110 section 7.6.1). `Via` is added to requests, as a
+gateway must; an answer in which it would come back to us is a loop. Nothing waits for anything but the peer itself:
+a stream passes as it comes, a client that goes takes its request to the agent with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from a2a_ledger.capture.proxy.recording import LARGE, TARGET, ProxyTransport
+from a2a_ledger.capture.server.incoming import Incoming
+from a2a_ledger.capture.server.problem import send_problem, send_status
+from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.errors import LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from a2a_ledger.capture.proxy.addresses import Addresses
+    from a2a_ledger.capture.proxy.rewriting import CardRewriter
+    from a2a_ledger.capture.server.incoming import Message, Receive, Scope, Send
+
+    RawHeaders = list[tuple[bytes, bytes]]
+
+_log = logging.getLogger(__name__)
+
+_ONE_CONNECTION = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    }
+)
+_OURS = frozenset({b"host", b"expect", b"content-length"})
+"""Headers of a request that are made anew: for whom it is, and how long it is."""
+
+_WITHOUT_BODY = frozenset({204, 304})
+_INFORMATIONAL = range(100, 200)
+_CONNECT_SECONDS = 10.0
+_TIMEOUT = {"connect": _CONNECT_SECONDS, "read": None, "write": None, "pool": None}
+"""A task may be silent for hours: how long to wait for an answer is the client's business."""
+
+
+class Forwarder:
+    """An ASGI application that is an agent elsewhere."""
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        addresses: Addresses,
+        rewriter: CardRewriter | None = None,
+        *,
+        keep: int,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        """Forward requests.
+
+        Args:
+            transport: sends them on.
+            addresses: the agent's and the proxy's.
+            rewriter: of the cards that pass; None: they pass as they are.
+            keep: octets of one body that are held in memory.
+            entropy: gives random octets.
+        """
+        self._transport = transport
+        self._addresses = addresses
+        self._rewriter = rewriter
+        self._keep = keep
+        self._entropy = entropy
+        self._via = f"1.1 a2a-ledger-{secrets.token_hex(4)}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            await _refuse_websocket(scope, send)
+            return
+        request = Incoming(scope, receive, Spool(self._keep, self._entropy))
+        try:
+            await self._serve(request, send)
+        finally:
+            request.body.close()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        """Close the connections to the agent when the server stops."""
+        while (await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        await self._transport.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, request: Incoming, send: Send) -> None:
+        problem = self._problem(request)
+        if problem is not None:
+            await send_status(send, *problem)
+            return
+        if not await request.read():
+            _log.info("%s %s: the client had gone before the whole request came", request.method, request.url)
+            return
+        here = asyncio.current_task()
+        watch = asyncio.ensure_future(request.left())
+        if here is not None:
+            watch.add_done_callback(lambda done: None if done.cancelled() else here.cancel())
+        try:
+            await self._pass(request, send)
+        except asyncio.CancelledError:
+            if not request.client_left or here is None:
+                raise
+            here.uncancel()  # the client has gone: what was on its way is stopped, and recorded as that
+        finally:
+            watch.cancel()
+
+    def _problem(self, request: Incoming) -> tuple[int, str, str] | None:
+        """Return why a request is not passed on: status, name, and a sentence; None: it is."""
+        headers = dict(request.raw_headers)
+        if b"websocket" in headers.get(b"upgrade", b"").lower():
+            return 501, "no-websockets", "websockets are not passed on: A2A has no binding for them"
+        if not request.target.startswith(b"/"):
+            return 400, "odd-target", "expected a path that begins with a slash"
+        if self._via in headers.get(b"via", b""):
+            return 508, "loop", "this request came from here: --upstream leads back to the proxy"
+        return None
+
+    # ---- there
+
+    async def _pass(self, request: Incoming, send: Send) -> None:
+        try:
+            response = await self._transport.handle_async_request(self._request(request))
+        except LedgerError as error:
+            await send_problem(send, error)
+            return
+        except httpx.TimeoutException as error:
+            await send_status(send, 504, "upstream-timeout", f"the agent did not answer: {type(error).__name__}")
+            return
+        except httpx.TransportError as error:
+            detail = f"no whole answer came from the agent: {type(error).__name__}: {error}"
+            await send_status(send, 502, "upstream-failed", detail)
+            return
+        try:
+            await self._back(request, response, send)
+        finally:
+            await response.aclose()
+
+    def _request(self, request: Incoming) -> httpx.Request:
+        """Return what is sent to the agent."""
+        target = self._addresses.upstream_target(request.target)
+        extensions: dict[str, Any] = {"timeout": _TIMEOUT, "target": target}
+        headers = _passed(request.raw_headers, _OURS)
+        headers.append((b"via", self._via))
+        upstream = self._addresses.upstream_url(request.target)
+        url = self._transport.url_of(request.target) if isinstance(self._transport, ProxyTransport) else upstream
+        if url is not upstream:
+            extensions[TARGET] = upstream
+        sent_with = dict(request.raw_headers)
+        if request.body.tail is not None:
+            extensions[LARGE] = request.body
+            headers.append((b"content-length", str(request.body.size).encode()))
+            content: bytes | AsyncIterator[bytes] | None = _chunks(request.body)
+        elif request.body.size or b"content-length" in sent_with or b"transfer-encoding" in sent_with:
+            content = request.body.head
+        else:
+            content = None
+        return httpx.Request(request.method, url, headers=headers, content=content, extensions=extensions)
+
+    # ---- and back
+
+    async def _back(self, request: Incoming, response: httpx.Response, send: Send) -> None:
+        """Give an answer back as it comes.
+
+        An answer that breaks off is broken off here too, by a connection that is closed before its end.
+        """
+        headers = _passed(response.headers.raw)
+        stream = response.stream
+        if not isinstance(stream, httpx.AsyncByteStream):
+            raise TypeError("expected a stream that can be awaited")
+        chunks: AsyncIterator[bytes] = aiter(stream)
+        try:
+            if self._rewriter is not None and self._rewriter.concerns(request, response.status_code, headers):
+                body = b"".join([chunk async for chunk in chunks])
+                headers, body = await self._rewriter.rewritten(request, response.status_code, headers, body)
+                chunks = _one(body)
+            status = response.status_code
+            bodiless = request.method == "HEAD" or status in _WITHOUT_BODY or status in _INFORMATIONAL
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            if not bodiless:
+                async for chunk in chunks:
+                    if chunk:
+                        await send(_part(chunk))
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except LedgerError as error:
+            _log.error("%s: an answer was stopped on its way: %s", request.url, error)
+        except httpx.TransportError as error:
+            _log.error("%s: the agent's answer broke off: %s", request.url, error)
+
+
+def _passed(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes] = frozenset()) -> RawHeaders:
+    """Return the headers that belong to the message, not to one connection."""
+    named = {
+        token.strip().lower() for name, value in headers if name.lower() == b"connection" for token in value.split(b",")
+    }
+    refused = _ONE_CONNECTION | named | without
+    return [(name, value) for name, value in headers if name.lower() not in refused]
+
+
+def _part(chunk: bytes) -> Message:
+    return {"type": "http.response.body", "body": chunk, "more_body": True}
+
+
+async def _chunks(body: Spool) -> AsyncIterator[bytes]:
+    for chunk in body.chunks():
+        yield chunk
+
+
+async def _one(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+async def _refuse_websocket(scope: Scope, send: Send) -> None:
+    """Refuse a websocket before its handshake: servers answer it with 403, or with what we say where they can."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        await send({"type": "websocket.http.response.start", "status": 501, "headers": []})
+        await send({"type": "websocket.http.response.body", "body": b"websockets are not passed on"})
+        return
+    await send({"type": "websocket.close", "code": 1003, "reason": "websockets are not passed on"})

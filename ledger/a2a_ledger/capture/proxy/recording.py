@@ -1,0 +1,275 @@
+"""What the proxy sends on, recorded as a guarded client records it; in "enforce" it refuses what the guard would.
+
+In "observe" nothing is added to what passes, and nothing kept back: cards pass as they were asked for, and the
+question before a send is put and recorded without a card being asked for. Bodies pass with bounded memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import httpx
+
+from a2a_ledger.capture.asking import Asked, Asking
+from a2a_ledger.capture.attribution import peer_of_card, urls_of_interface
+from a2a_ledger.capture.bound import forget_sent
+from a2a_ledger.capture.builds import Builds
+from a2a_ledger.capture.desk import Desk
+from a2a_ledger.capture.failures import describe_failure
+from a2a_ledger.capture.leaving import Outgoing, open_exchange
+from a2a_ledger.capture.recorder import is_stream
+from a2a_ledger.capture.route import Route, pairs
+from a2a_ledger.capture.sends import Sends
+from a2a_ledger.capture.server.answering import decoded
+from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.capture.streams import RecordedStream
+from a2a_ledger.capture.transport import GuardTransport
+from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
+from a2a_ledger.wire import parse_request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from a2a_ledger.capture.bound import BoundCard
+    from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.capture.exchange import Exchange
+    from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.proxy.addresses import Addresses
+    from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.events import Ref
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.wire import Headers
+
+_log = logging.getLogger(__name__)
+
+LARGE = "a2a_ledger_large"
+"""Request extension: the spool of a body that is too long to be read."""
+
+TARGET = "a2a_ledger_target"
+"""Request extension: the url that is really sent to, where the card names the proxy's own."""
+
+ANY_VERSION = ("1.0", "0.3", "0.2", "0.1")
+"""Protocol versions of the clients behind a proxy: it is made for all of them."""
+
+_NOT_MODIFIED = 304
+
+
+class Watching(Asking):
+    """Puts the question before a send, and never asks a peer for anything."""
+
+    async def ask(  # noqa: PLR0913 - what a question is about
+        self,
+        peer: str,
+        card: KeptCard | None,
+        bound: BoundCard | None,
+        *,
+        state: str,
+        task: str | None = None,  # noqa: ARG002 - of the question that this one stands for
+        first_hand: bool = False,  # noqa: ARG002 - as above
+    ) -> Asked:
+        """Put the first question; a card that it asks for is asked for by nobody."""
+        return self.question(peer, card, bound, state=state)
+
+
+class WatchedSends(Sends):
+    """Opens sends without ever booking a fetch."""
+
+    def _book_lazy(self, peer: str, route: Route | None) -> None:
+        """Leave the peer alone."""
+
+
+class ProxyTransport(GuardTransport):
+    """Sends requests on to the agent, recorded."""
+
+    def __init__(
+        self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, builds: Builds, addresses: Addresses
+    ) -> None:
+        super().__init__(inner, desk, sends, builds)
+        self._addresses = addresses
+        self._listed: dict[bytes, httpx.URL] = {}
+
+    @classmethod
+    def over(
+        cls,
+        inner: httpx.AsyncBaseTransport,
+        ledger: ContractLedger,
+        addresses: Addresses,
+        *,
+        rewrites: bool,
+        redact: Redactor | None = None,
+    ) -> ProxyTransport:
+        """Make one.
+
+        Args:
+            inner: what really sends.
+            ledger: where everything is recorded.
+            addresses: the agent's and the proxy's.
+            rewrites: the cards that pass are rewritten, so that no client is sent to the agent itself.
+            redact: the user's own redaction.
+        """
+        desk = Desk(ledger, client_versions=ANY_VERSION, redact=redact)
+        asking = Asking(desk) if desk.enforces else Watching(desk)
+        sends = Sends(desk, asking) if desk.enforces else WatchedSends(desk, asking)
+        made = cls(Redirecting(inner), desk, sends, Builds(desk, asking), addresses)
+        made.rewrites = rewrites
+        return made
+
+    rewrites = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request on, recorded; see `GuardTransport`."""
+        spool = request.extensions.get(LARGE)
+        if not isinstance(spool, Spool):
+            return await super().handle_async_request(request)
+        headers = pairs(request.headers)
+        leg = parse_request(request.method, str(request.url), headers, b"")
+        outgoing = Outgoing(leg, headers, spool.head, request.method, tail=spool.tail)
+        exchange = None
+        with self._desk.failing_as_chosen():
+            if self._desk.enforces:
+                raise CaptureError(
+                    f"a request of {spool.size} bytes is over the limit of {self._desk.ledger.settings.keep_body} and "
+                    "cannot be read, so it cannot be decided; raise keep_body, or use mode observe"
+                )
+            exchange = await open_exchange(self._desk, self._arrivals, outgoing, None, self.run_behind)
+        if exchange is None:
+            return await self._inner.handle_async_request(request)
+        return await self._send(request, exchange)
+
+    def url_of(self, target: bytes) -> httpx.URL:
+        """Return the url that a request is recorded under: the agent's, unless its card names the proxy's alone."""
+        upstream = self._addresses.upstream_url(target)
+        if self.rewrites:
+            return upstream
+        known = self._listed.get(target)
+        if known is None:
+            public = httpx.URL(self._addresses.public_url(target.decode("latin-1")))
+            known = public if self._is_listed(str(public)) and not self._is_listed(str(upstream)) else upstream
+            self._listed[target] = known
+        return known
+
+    def newest_fetch(self, url: str) -> Ref | None:
+        """Return the newest recorded fetch of the card that lies at a url of the agent."""
+        bound = self._desk.handed_to(self, peer_of_card(url).id)
+        return bound.kept.fetch if bound is not None else None
+
+    def _is_listed(self, url: str) -> bool:
+        store = self._desk.ledger.store
+        return any(store.tagged_places(f"lists:{one}", limit=1) for one in urls_of_interface(url))
+
+    # ---- cards
+
+    async def _card(self, request: httpx.Request, follows: CardAsk | None) -> httpx.Response:
+        self._listed.clear()
+        if self._desk.enforces:
+            return await super()._card(request, follows)
+        desk, headers = self._desk, pairs(request.headers)
+        ask = desk.cards.ask_of(str(request.url), headers, of=follows)
+        if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
+            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, ask.peer)
+        extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "target"}}
+        route = Route(ask, self._inner.handle_async_request, headers, extensions, self)
+        desk.cards.remember(route)
+        fetched = await desk.cards.fetch(route, purpose="application", validate=None, first_hand=True)
+        if fetched.error is not None:
+            raise fetched.error
+        if fetched.kept is not None and fetched.kept.usable:
+            await self._builds.hand_out(fetched.kept, fetched.body, route)
+        body = b"" if fetched.status == _NOT_MODIFIED else fetched.body
+        plain = [(k, v) for k, v in fetched.headers if k.lower() not in {"content-encoding", "content-length"}]
+        return httpx.Response(fetched.status or 0, headers=plain, content=body, request=request)
+
+    # ---- everything else
+
+    async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
+        try:
+            response = await self._inner.handle_async_request(request)
+        except BaseException as error:
+            await self._failed(exchange, error)
+            raise
+        headers = pairs(response.headers)
+        if is_stream(response.status_code, headers):
+            plain = [(k, v) for k, v in headers if k.lower() not in {"content-encoding", "content-length"}]
+            stream = RecordedStream(response, exchange, self.run_behind)
+            return httpx.Response(response.status_code, headers=plain, stream=stream)
+        ledger = self._desk.ledger
+        body = Spool(ledger.settings.keep_body, ledger.entropy)
+        try:
+            async for chunk in response.aiter_raw():
+                body.add(chunk)
+        except BaseException as error:
+            await self._broke_off(exchange, response.status_code, headers, body, error)
+            raise
+        finally:
+            await response.aclose()
+        await self._whole(exchange, response.status_code, headers, body)
+        response.stream = Spooled(body)
+        return response
+
+    async def _whole(self, exchange: Exchange, status: int, headers: Headers, body: Spool) -> None:
+        """Record an answer that came whole."""
+        if status >= httpx.codes.BAD_REQUEST:
+            forget_sent(exchange.peer)
+        plain, undecoded = decoded(headers, body.head)
+        if body.tail is None and not undecoded:
+            await exchange.answered(status, headers, plain)
+            return
+        await exchange.answered_in_part(status, headers, body.head, body.tail)
+        if self._desk.enforces:
+            raise ContractDivergenceError(
+                f"an answer of {body.size} bytes cannot be read (over the limit of keep_body, or in a content coding "
+                "that nobody asked for), so it cannot be held against the contract; it is recorded and kept back"
+            )
+
+    async def _broke_off(
+        self, exchange: Exchange, status: int, headers: Headers, body: Spool, error: BaseException
+    ) -> None:
+        """Record what came of an answer before it broke off; the client is told of that alone."""
+        forget_sent(exchange.peer)
+        plain, undecoded = decoded(headers, body.head)
+        try:
+            await exchange.cut_short(
+                status, headers, body.head if undecoded else plain, describe_failure(error), undecoded=undecoded
+            )
+        except LedgerError as unrecorded:
+            _log.error("what came of an answer that failed: %s", unrecorded)
+        finally:
+            body.close()
+
+
+class Redirecting(httpx.AsyncBaseTransport):
+    """Sends to where a request is really meant to go, if its url is only the one that the card names."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request."""
+        really = request.extensions.get(TARGET)
+        if isinstance(really, httpx.URL):
+            headers = [(k, v) for k, v in request.headers.raw if k.lower() != b"host"]
+            request = httpx.Request(
+                request.method, really, headers=headers, stream=request.stream, extensions=request.extensions
+            )
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close what sends."""
+        await self._inner.aclose()
+
+
+class Spooled(httpx.AsyncByteStream):
+    """A body that was recorded, given on."""
+
+    def __init__(self, body: Spool) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._body.chunks():
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Forget it."""
+        self._body.close()

@@ -1,0 +1,181 @@
+"""What the agent answers: recorded before it leaves, and passed on octet for octet; a stream passes live.
+
+An answer that is no stream is recorded whole before its first octet leaves, as the guard records one before the
+caller sees it; a body over the limit waits in a file.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from a2a_ledger.capture.failures import Failure, describe_failure
+from a2a_ledger.capture.method_card import CARD_METHOD, card_in
+from a2a_ledger.capture.recorder import is_stream
+from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.capture.streams import CALLER_LEFT
+from a2a_ledger.wire import SseParser, header
+
+if TYPE_CHECKING:
+    from a2a_ledger.capture.exchange import Exchange
+    from a2a_ledger.capture.server.incoming import Incoming, Message, Send
+    from a2a_ledger.capture.server.served_cards import ServedCards
+    from a2a_ledger.wire import Headers
+
+_START, _BODY = "http.response.start", "http.response.body"
+_SUCCESS = range(200, 300)
+_ZLIB_OR_GZIP = 47
+"""Window bits by which zlib reads either of both."""
+
+
+class Answering:
+    """One answer on its way out."""
+
+    def __init__(self, exchange: Exchange, request: Incoming, cards: ServedCards, send: Send) -> None:
+        """Take over what the application sends.
+
+        Args:
+            exchange: the request, recorded.
+            request: the same, as it came.
+            cards: what we serve.
+            send: of the server.
+        """
+        self._exchange = exchange
+        self._request = request
+        self._cards = cards
+        self._send = send
+        ledger = exchange.desk.ledger
+        self._body = Spool(ledger.settings.keep_body, ledger.entropy)
+        self._start: Message = {}
+        self._headers: list[tuple[str, str]] = []
+        self._parser: SseParser | None = None
+        self._ended = False
+        self.begun = False
+        """Something of the answer has left."""
+
+    @property
+    def _status(self) -> int:
+        return int(self._start["status"])
+
+    async def send(self, message: Message) -> None:
+        """Take the application's next message.
+
+        Raises:
+            LedgerUnavailableError: it could not be recorded, and so it does not leave.
+        """
+        if message["type"] == _START:
+            await self._begin(message)
+        elif message["type"] != _BODY:
+            await self._send(message)
+        elif self._parser is not None:
+            await self._stream(self._parser, message)
+        else:
+            self._body.add(message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._whole()
+
+    async def _begin(self, message: Message) -> None:
+        self._start = message
+        self._headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in message.get("headers", ())]
+        if is_stream(self._status, self._headers) and header(self._headers, "content-encoding") is None:
+            self._parser = SseParser()
+            self._exchange.stream_opened(self._status, self._headers)
+            self.begun = True
+            await self._send(message)
+
+    # ---- an answer that is no stream
+
+    async def _whole(self) -> None:
+        """Record the answer, and let it leave."""
+        self._ended = True
+        await self._record()
+        if await self._request.has_left():
+            gone = Failure("closed", None, "the client had gone before the answer left")
+            await self._exchange.failed(gone, status=self._status)
+        self.begun = True
+        await self._send(self._start)
+        if self._body.tail is None:
+            await self._send({"type": _BODY, "body": self._body.head, "more_body": False})
+        else:
+            for chunk in self._body.chunks():
+                await self._send({"type": _BODY, "body": chunk, "more_body": True})
+            await self._send({"type": _BODY, "body": b"", "more_body": False})
+        self._body.close()
+
+    async def _record(self) -> None:
+        body, undecoded = decoded(self._headers, self._body.head)
+        request, exchange = self._request, self._exchange
+        if self._body.tail is not None or undecoded:
+            await exchange.answered_in_part(self._status, self._headers, self._body.head, self._body.tail)
+            return
+        if self._status in _SUCCESS and self._cards.is_asked_for(request.method, request.url):
+            await self._cards.served(request.url, self._status, body)
+        elif self._status in _SUCCESS and exchange.leg.method == CARD_METHOD and exchange.leg.binding == "JSONRPC":
+            await self._cards.served(f"{request.url.rstrip('/')}/extendedAgentCard", self._status, card_in(body))
+        await exchange.answered(self._status, self._headers, body)
+
+    # ---- a stream
+
+    async def _stream(self, parser: SseParser, message: Message) -> None:
+        more = message.get("more_body", False)
+        events = parser.feed(message.get("body", b""))
+        if events:
+            await self._exchange.stream_events(events)
+        if not more:
+            await self._end("complete")
+        await self._send(message)
+
+    async def _end(self, how: str, text: str = "") -> None:
+        """Record what was left of a stream, and how it ended, once."""
+        if self._ended or self._parser is None:
+            return
+        self._ended = True
+        try:
+            if rest := self._parser.close():
+                await self._exchange.stream_events(rest)
+        finally:
+            await self._exchange.stream_ended(self._status, how, text)
+
+    # ---- the end
+
+    async def finished(self, error: BaseException | None) -> None:
+        """Record how the answer ended, if it did not end well.
+
+        Args:
+            error: what the application raised; None: it returned.
+        """
+        self._body.close()
+        if self._ended:
+            return
+        left = self._request.client_left
+        failure = describe_failure(error) if error is not None else None
+        if self._parser is not None:
+            if left or failure is None:
+                await self._end(CALLER_LEFT if left else "closed", failure.text if failure else "")
+            else:
+                await self._end(failure.kind, failure.text)
+            return
+        self._ended = True
+        if failure is None or left:
+            why = "the client had gone" if left else "the application returned"
+            failure = Failure("closed", None, f"{why} before there was a whole answer")
+        await self._exchange.failed(failure)
+
+
+def decoded(headers: Headers, body: bytes) -> tuple[bytes, bool]:
+    """Return a body after content decoding; True beside it: nothing here can decode it."""
+    coding = (header(headers, "content-encoding") or "identity").strip().lower()
+    if coding == "identity" or not body:
+        return body, False
+    if coding not in {"gzip", "x-gzip", "deflate"}:
+        return b"", True
+    decoder = zlib.decompressobj(_ZLIB_OR_GZIP)
+    try:
+        decoded = decoder.decompress(body, _MOST)
+    except zlib.error:
+        return b"", True
+    return (decoded, False) if decoder.eof else (b"", True)
+
+
+_MOST = 64 * 1024 * 1024
+"""Octets that a compressed answer may grow to; a larger one is recorded as it left, and withheld."""

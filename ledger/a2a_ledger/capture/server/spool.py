@@ -1,0 +1,74 @@
+"""A body as it comes in, with bounded memory: its beginning is held, the rest lies in a file without a name."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import IO, TYPE_CHECKING
+
+from a2a_ledger.codec import SECRET, Hole, part_hasher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_CHUNK = 64 * 1024
+
+
+class Spool:
+    """Takes in one body. What is over the limit is hashed as it passes, so that a record can commit to all of it."""
+
+    def __init__(self, keep: int, entropy: Callable[[int], bytes]) -> None:
+        """Hold a body.
+
+        Args:
+            keep: octets that are held in memory, and recorded.
+            entropy: gives random octets, for the salt of what is over that.
+        """
+        self._keep = keep
+        self._hasher = part_hasher(entropy(SECRET))
+        self._head = bytearray()
+        self._over = 0
+        self._file: IO[bytes] | None = None
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next octets."""
+        room = self._keep - len(self._head)
+        if self._file is None and len(chunk) <= room:
+            self._head += chunk
+            return
+        self._head += chunk[:room]
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        rest = chunk[room:]
+        self._file.write(rest)
+        self._hasher.update(rest)
+        self._over += len(rest)
+
+    @property
+    def head(self) -> bytes:
+        """Return what is held: the whole body, unless it has a tail."""
+        return bytes(self._head)
+
+    @property
+    def tail(self) -> Hole | None:
+        """Return what a record says of the rest; None: there is none."""
+        return Hole(self._over, self._hasher.digest()) if self._over else None
+
+    @property
+    def size(self) -> int:
+        """Return the octets of the whole body so far."""
+        return len(self._head) + self._over
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the whole body again, from its beginning."""
+        yield bytes(self._head)
+        if self._file is not None:
+            self._file.seek(0)
+            while chunk := self._file.read(_CHUNK):
+                yield chunk
+
+    def close(self) -> None:
+        """Forget the body."""
+        self._head.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
