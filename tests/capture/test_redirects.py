@@ -159,9 +159,9 @@ async def test_a_request_that_is_sent_again_follows_no_redirect_and_one_sent_on_
     http = over(make_guard(ledger))
     own: dict[str, Any] = {}
     request = http.build_request("GET", agent.url + WELL_KNOWN, extensions=own)
-    for _ in range(2):
-        answer = await http.send(request)
-        assert answer.status_code == 302
+    assert (await http.send(request)).status_code == 302
+    answer = await http.send(request)
+    assert answer.status_code == 302
     assert "location" in answer.headers
     assert answer.next_request is not None
     await http.send(answer.next_request)
@@ -208,7 +208,7 @@ async def test_a_card_that_lies_elsewhere_is_refetched_and_built_again_as_any_ot
     reasons = [record.data["reason"] for record in only(ledger, "freshness.decided")]
     assert reasons == ["no-card", *["not-modified"] * 5]
     assert len(only(ledger, "contract.captured")) == 3
-    assert {record.data["answered_url"] for record in only(ledger, "card.fetched")} == {agent.url + stations[-1]}
+    assert {str(record.data["answered_url"]) for record in only(ledger, "card.fetched")} == {agent.url + stations[-1]}
 
 
 async def test_a_redirect_that_the_application_follows_at_one_call_is_followed_before_a_send_too(
@@ -251,7 +251,7 @@ async def test_builds_at_once_over_one_client_follow_a_redirect_each_and_fetch_o
     clients = await asyncio.gather(*(build(guard, http, agent) for _ in range(5)))
     assert len(clients) == 5
     assert only(ledger, "message.recorded") == []
-    assert {record.data["reason"] for record in only(ledger, "freshness.decided")} <= {"no-card", "fresh"}
+    assert {str(record.data["reason"]) for record in only(ledger, "freshness.decided")} <= {"no-card", "fresh"}
     assert len(only(ledger, "card.fetched")) == len([asked for asked in front.cards() if asked.path == ELSEWHERE]) == 1
 
 
@@ -270,4 +270,4 @@ async def test_a_build_that_begins_while_another_follows_its_redirect_takes_no_a
 
     await asyncio.gather(*(later(0.004 * step) for step in range(12)))
     assert only(ledger, "message.recorded") == []
-    assert {record.data["answered_url"] for record in only(ledger, "card.fetched")} == {agent.url + "/a/v2.json"}
+    assert {str(record.data["answered_url"]) for record in only(ledger, "card.fetched")} == {agent.url + "/a/v2.json"}

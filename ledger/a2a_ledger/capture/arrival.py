@@ -10,7 +10,8 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.recorder import interface_used, peer_of
+from a2a_ledger.capture.attribution import interface_used, knows_task, peer_of, tenant_fit
+from a2a_ledger.capture.bound import card_of_call
 from a2a_ledger.capture.redacted import bare_url
 from a2a_ledger.divergence import TaskCase, judge
 from a2a_ledger.errors import ContractDivergenceError
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence import Finding
-    from a2a_ledger.events import Interface, Ref
+    from a2a_ledger.events import Ref
     from a2a_ledger.store import Appended
-    from a2a_ledger.wire import Leg
+    from a2a_ledger.wire import Headers, Leg
 
 _log = logging.getLogger(__name__)
 
@@ -47,21 +48,47 @@ class Arrivals:
         self._said_unclear = False
         self._cases: OrderedDict[str, TaskCase] = OrderedDict()
 
-    def card_for(self, leg: Leg) -> tuple[BoundCard | None, str]:
-        """Return the card that a call is made on, if this process has it, and the peer (docs/format.md section 4)."""
+    def card_for(self, leg: Leg, headers: Headers = ()) -> tuple[BoundCard | None, str]:
+        """Return the card that a call is made on, if this process has it, and the peer (docs/format.md section 4).
+
+        Args:
+            leg: the request.
+            headers: of it; of two cards that both fit, the one that was asked for with its credentials is meant.
+        """
+        told = self.told_of(leg)
+        if told is not None:
+            return told, told.peer
         recent = self._desk.recent_cards(self._transport)
         listing = [bound for bound in recent if interface_used(bound.interfaces, leg) in bound.interfaces]
         if listing:
-            chosen = max(
-                listing, key=lambda one: _fits(interface_used(one.interfaces, leg), leg)
-            )  # the first of equals
+            chosen = max(listing, key=lambda one: self._fits(one, leg, headers))  # the first of equals
             self._say_if_unclear(chosen, listing, leg)
             return chosen, chosen.peer
-        peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id).id
-        for bound in self._desk.recent_cards(self._transport):
-            if bound.peer == peer:
-                return bound, peer
-        return None, peer
+        peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id, tenant=leg.tenant).id
+        return next((bound for bound in recent if bound.peer == peer), None), peer
+
+    def told_of(self, leg: Leg) -> BoundCard | None:
+        """Return the card that the guard's interceptor said this call is made on, if the call is one to it.
+
+        Of a send its open call says so, and of one that no interceptor has seen nobody does.
+        """
+        bound = card_of_call()
+        if bound is None or leg.method in SENDS:
+            return None
+        return bound if interface_used(bound.interfaces, leg) in bound.interfaces else None
+
+    def _fits(self, bound: BoundCard, leg: Leg, headers: Headers) -> tuple[bool, int, bool, int]:
+        """Say how well a card that lists a request's url fits the request.
+
+        By the task that its peer knows, by the tenant, by the version that is stated, by the credentials.
+        """
+        interface = interface_used(bound.interfaces, leg)
+        return (
+            leg.task_id is None or knows_task(self._desk.ledger.store, bound.peer, leg.task_id),
+            tenant_fit(interface, leg.url, leg.tenant),
+            leg.version_stated in {None, interface["version"]},
+            bound.route.carried_by(headers) if bound.route is not None else 0,
+        )
 
     def _say_if_unclear(self, chosen: BoundCard, listing: Sequence[BoundCard], leg: Leg) -> None:
         """Say once that a client's cards cannot be told apart: the guard's interceptor alone knows which one it is."""
@@ -131,11 +158,6 @@ class Arrivals:
     def _lookup(self, ref: Ref) -> Record | None:
         found = self._desk.ledger.store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
         return found[0] if found and found[0].c == ref["c"] else None
-
-
-def _fits(interface: Interface, leg: Leg) -> tuple[bool, bool]:
-    """Say how well an interface fits a request: by its tenant, by the version that it states."""
-    return interface["tenant"] == (leg.tenant or ""), leg.version_stated in {None, interface["version"]}
 
 
 def _transport_of(bound: BoundCard) -> object:

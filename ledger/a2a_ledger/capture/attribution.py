@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from a2a_ledger.address import CARD_PATH, agent_card_url, normal_url, origin_of, peer_id, peer_url, wire_url
@@ -76,7 +76,7 @@ def peer_of_card_at(reader: LogReader, url: str) -> Peer:
     if found is None:
         return peer_of_card(url)
     base = peer_url(url).rstrip("/").removesuffix(found[0])
-    listed = _listed_by(reader, [*urls_of_interface(url), *urls_of_interface(base)])
+    listed = _listed_by(reader, url, [*urls_of_interface(url), *urls_of_interface(base)])
     if listed is not None:
         return listed
     beside = peer_at(f"{base}{CARD_PATH}")
@@ -102,7 +102,7 @@ def attribute(reader: LogReader, leg: Leg, *, peer: Peer | None = None, current:
         peer: whom it was sent to, where the caller knows (a client that is bound to a card).
         current: local task of the caller's context.
     """
-    whom = peer or peer_of(reader, leg.url, leg.task_id)
+    whom = peer or peer_of(reader, leg.url, leg.task_id, tenant=leg.tenant)
     found = current or _known_task(reader, whom.id, leg)
     if found is not None:
         return Attribution(whom, found)
@@ -111,31 +111,67 @@ def attribute(reader: LogReader, leg: Leg, *, peer: Peer | None = None, current:
     return Attribution(whom, None, "send" if leg.method in SENDS else "")
 
 
-def peer_of(reader: LogReader, url: str, task_id: str | None) -> Peer:
+def peer_of(reader: LogReader, url: str, task_id: str | None, *, tenant: str | None = None) -> Peer:
     """Return the peer that a url belongs to.
 
     The one with a card whose newest answer lists the url, else one of the same origin that knows the task, else the one
-    of the same origin, else the one whose card would lie at that origin's well-known path.
+    of the same origin, else the one whose card would lie at that origin's well-known path. Of several whose cards list
+    the url: the one that knows the task, else the one that lists it for the tenant, else the one seen last.
+
+    Args:
+        reader: the log.
+        url: of the request.
+        task_id: the peer's task id that it names.
+        tenant: the tenant that its body or query names; one in its path is told from the url.
     """
-    listed = _listed_by(reader, urls_of_interface(url))
+    listed = _listed_by(reader, url, urls_of_interface(url), task_id, tenant)
     if listed is not None:
         return listed
     same_origin = list(_peers_of(reader.tagged(f"origin:{origin_of(url)}", limit=_LOOK_BACK, desc=True)))
     if task_id is not None:
         for record in same_origin:
-            if reader.tagged(f"task:{_peer(record).id}:{task_id}", limit=1):
+            if knows_task(reader, _peer(record).id, task_id):
                 return _peer(record)
     return _peer(same_origin[0]) if same_origin else peer_at(agent_card_url(url))
 
 
-def _listed_by(reader: LogReader, urls: Sequence[str]) -> Peer | None:
-    """Return the peer one of whose cards lists one of these interface urls, in its newest answer."""
-    for base in urls:
+def _listed_by(
+    reader: LogReader, url: str, bases: Sequence[str], task_id: str | None = None, tenant: str | None = None
+) -> Peer | None:
+    """Return the peer one of whose cards lists one of these interface urls, in its newest answer; see `peer_of`."""
+
+    def fits(record: Record) -> tuple[bool, int]:
+        interfaces = cast("list[Interface]", record.data.get("interfaces") or [])
+        named = [tenant_fit(one, url, tenant) for one in interfaces if one["url"] == base]
+        return task_id is None or knows_task(reader, _peer(record).id, task_id), max(named, default=0)
+
+    for base in bases:
         for look_back in (1, _LOOK_BACK):  # nearly always the newest card that lists the url is its peer's newest
-            for record in _peers_of(reader.tagged(f"lists:{base}", limit=look_back, desc=True)):
-                if record.n >= _newest_answer(reader, record):
-                    return _peer(record)
+            found = list(_peers_of(reader.tagged(f"lists:{base}", limit=look_back, desc=True)))
+            listing = [(fits(record), record) for record in found if record.n >= _newest_answer(reader, record)]
+            (knows, tenants), best = max(listing, key=lambda one: one[0], default=((False, 0), None))
+            if best is not None and (look_back > 1 or (knows and tenants)):
+                return _peer(best)
     return None
+
+
+def knows_task(reader: LogReader, peer: str, task_id: str) -> bool:
+    """Say whether a task of this peer has this id."""
+    return bool(reader.tagged(f"task:{peer}:{task_id}", limit=1))
+
+
+def tenant_fit(interface: Interface, url: str, tenant: str | None) -> int:
+    """Say how well an interface fits a request by its tenant: 2 named by both, 1 by neither, 0 another one.
+
+    Args:
+        interface: of a card.
+        url: of the request; HTTP+JSON puts the tenant into its path.
+        tenant: the tenant that its body or query names.
+    """
+    named = interface["tenant"]
+    if named == (tenant or ""):
+        return 2 if named else 1
+    return 2 if named and normal_url(f"{interface['url'].rstrip('/')}/{named}") in urls_of_interface(url) else 0
 
 
 def urls_of_interface(url: str) -> list[str]:
@@ -153,12 +189,14 @@ def urls_of_interface(url: str) -> list[str]:
 def interface_used(interfaces: Sequence[Interface], leg: Leg) -> Interface:
     """Return the card's interface that a request uses; what the card does not list is told from the wire.
 
-    Of two interfaces with one url and binding the one of the spoken version is used: by `A2A-Version`,
-    else by the spelling of the method.
+    Of two interfaces with one url and binding the one of the tenant is used, and of the spoken version: by
+    `A2A-Version`, else by the spelling of the method.
     """
     urls = urls_of_interface(leg.url)
     sent_to = set(map(wire_url, urls))  # a client encodes a host or a path that the card writes out
     at_url = [one for one in interfaces if wire_url(one["url"]) in sent_to and _same(one["binding"], leg.binding)]
+    best = max((tenant_fit(one, leg.url, leg.tenant) for one in at_url), default=0)
+    at_url = [one for one in at_url if tenant_fit(one, leg.url, leg.tenant) == best]
     for version in (leg.version_stated, leg.version):
         for one in at_url:
             if one["version"] == version and version is not None:

@@ -59,8 +59,8 @@ class BoundCard:
         return cast("list[Interface]", self.contract.value["interfaces"])
 
     def for_new_client(self) -> BoundCard:
-        """Return the same for another client, not spent."""
-        return replace(self, spent="")
+        """Return the same for another client, not spent, with a way to the card that it alone renews."""
+        return replace(self, spent="", route=copy.copy(self.route))
 
     def likely_version(self, client_versions: Sequence[str]) -> str | None:
         """Return the version of the interface that a client of these versions will use, as far as the card tells.
@@ -182,6 +182,7 @@ _OPEN = 8
 """Calls of one context that are kept at most: those that never left stay until others take their place."""
 
 _open_calls: ContextVar[tuple[Call, ...]] = ContextVar("a2a_ledger_open_calls", default=())
+_card_of_call: ContextVar[BoundCard | None] = ContextVar("a2a_ledger_card_of_call", default=None)
 _last_sent: ContextVar[tuple[str, str] | None] = ContextVar("a2a_ledger_last_sent", default=None)
 
 
@@ -201,6 +202,16 @@ def taken_over() -> BoundCard | None:
     expected = _taken_over.get()
     _taken_over.set(None)
     return expected.bound if expected is not None else None
+
+
+def call_on(bound: BoundCard | None) -> None:
+    """Hand the card that the SDK's client makes a call on down to the transport; None: the call is over."""
+    _card_of_call.set(bound)
+
+
+def card_of_call() -> BoundCard | None:
+    """Return the card that the call of this context is made on, where an interceptor said so."""
+    return _card_of_call.get()
 
 
 def open_call(call: Call) -> None:
@@ -235,8 +246,13 @@ def take_call(message_id: str | None) -> Call | None:
     Whatever else passes meanwhile leaves it open: an authentication flow asks for its token between the decision
     and the send.
     """
-    for call in reversed(_open_calls.get()):
-        if not call.taken and call.message_id == (message_id or ""):
-            call.taken = True
-            return call
-    return None
+    call = open_call_of(message_id)
+    if call is not None:
+        call.taken = True
+    return call
+
+
+def open_call_of(message_id: str | None) -> Call | None:
+    """Return the open call that a send of this message belongs to, and leave it open."""
+    calls = (call for call in reversed(_open_calls.get()) if not call.taken)
+    return next((call for call in calls if call.message_id == (message_id or "")), None)

@@ -31,6 +31,7 @@ from a2a_ledger.wire import header
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from a2a_ledger.capture.attribution import Peer
     from a2a_ledger.capture.failures import Failure
     from a2a_ledger.capture.peerview import KeptCard, PeerViews
     from a2a_ledger.capture.reader import LogReader
@@ -126,11 +127,27 @@ class CardDesk:
         for key in [key for key, route in list(self._routes.items()) if route.transport is transport]:
             self._routes.pop(key, None)
 
-    def refresh(self, transport: object, url: str, headers: Sequence[tuple[str, str]]) -> None:
-        """Take note of the credentials that a request carries: the cards of that origin are asked for with them."""
-        for route in list(self._routes.values()):
-            if route.serves(transport, url):
-                route.refresh(headers)
+    def refresh(
+        self, transport: object, url: str, headers: Sequence[tuple[str, str]], mine: Route | None = None
+    ) -> None:
+        """Take note of the credentials that a request carries: its caller's cards of that origin are asked for so.
+
+        One client may serve several callers: a card that was asked for with other credentials is another caller's.
+
+        Args:
+            transport: that it goes through.
+            url: of the request.
+            headers: of the request.
+            mine: how the card that the call is made on was asked for; None: not known, and then only where all cards
+                of that origin were asked for with the same credentials.
+        """
+        routes = [route for route in list(self._routes.values()) if route.serves(transport, url)]
+        if mine is not None and mine.serves(transport, url):
+            routes = [mine, *(route for route in routes if route.credentials == mine.credentials)]
+        elif len({route.credentials for route in routes if route.credentials}) > 1:
+            return
+        for route in routes:
+            route.refresh(headers)
 
     def route_of_peer(self, peer: str) -> Route | None:
         """Return the newest way to this peer's card, the public one first."""
@@ -140,7 +157,9 @@ class CardDesk:
         ]
         return min(routes, key=lambda route: route.ask.source != "well-known", default=None)
 
-    def ask_of(self, url: str, headers: Sequence[tuple[str, str]], *, of: CardAsk | None = None) -> CardAsk:
+    def ask_of(
+        self, url: str, headers: Sequence[tuple[str, str]], *, of: CardAsk | None = None, whose: Peer | None = None
+    ) -> CardAsk:
         """Read a card GET as it was asked.
 
         Args:
@@ -148,8 +167,9 @@ class CardDesk:
             headers: of the request.
             of: what was asked for, where this request follows a redirect: it is part of that question, wherever it
                 leads, so that a peer gets round no contract that is in force by having its card lie elsewhere.
+            whose: the peer whose card it is, where the caller knows.
         """
-        peer = peer_of_card_at(self._ledger.store, url)
+        peer = whose or peer_of_card_at(self._ledger.store, url)
         asked = card_ask_of(url, headers, peer=peer, places=self.schemes.places_of(peer.id))
         return asked if of is None else replace(of, etag=asked.etag, modified_since=asked.modified_since)
 

@@ -21,7 +21,7 @@ from google.protobuf.json_format import MessageToJson
 from a2a_ledger.address import CARD_PATH
 from a2a_ledger.capture.asking import Asking
 from a2a_ledger.capture.attribution import peer_of_card
-from a2a_ledger.capture.bound import call_is_open, expect_extended, taken_over
+from a2a_ledger.capture.bound import call_is_open, call_on, expect_extended, taken_over
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.sends import Sends
@@ -194,7 +194,7 @@ class GuardInterceptor(ClientCallInterceptor):
         self._bound: dict[bytes, BoundCard] = {}
 
     async def before(self, args: BeforeArgs) -> None:
-        """Decide before a send; every other call is recorded by the transport alone.
+        """Decide before a send; every other call is recorded by the transport alone, which is told the card.
 
         Raises:
             ContractChangedError: the contract changed; nothing was sent.
@@ -204,11 +204,15 @@ class GuardInterceptor(ClientCallInterceptor):
         if args.method == _EXTENDED:
             expect_extended()
         if args.method not in _SENDS:
+            call_on(self._known(args.agent_card))
             return
+        call_on(None)
         request = cast("SendMessageRequest", args.input)
         bound = await self._card_of(args.agent_card)
-        if bound.route is not None and args.context is not None:  # what interceptors before this one have put in
-            bound.route.refresh(list((args.context.service_parameters or {}).items()))
+        route = bound.route
+        if route is not None and args.context is not None:  # what interceptors before this one have put in
+            put_in = list((args.context.service_parameters or {}).items())
+            self._desk.cards.refresh(route.transport, route.ask.full_url, put_in, route)
         message = request.message
         pin = await self._sends.begin(
             bound, message_id=message.message_id, peer_task=message.task_id or None, extensions=message.extensions
@@ -225,6 +229,7 @@ class GuardInterceptor(ClientCallInterceptor):
 
     async def after(self, args: AfterArgs) -> None:
         """Say it when a send went past the guard; all else the transport has recorded already."""
+        call_on(None)
         if args.method in _SENDS and call_is_open():
             _log.error("a send left through an httpx client that is not guarded: it is not recorded")
         if args.method == _EXTENDED:
@@ -254,20 +259,25 @@ class GuardInterceptor(ClientCallInterceptor):
 
     async def _card_of(self, card: AgentCard) -> BoundCard:
         """Return the fetch that this parsed card came from; a card from elsewhere is recorded as configured."""
+        known = self._known(card)
+        if known is not None:
+            return known
         key = card.SerializeToString(deterministic=True)
-        bound = self._bound.get(key)
+        bound = await self._desk.bind_found(lambda document: _parsed(document) == key)
         if bound is None:
-            for candidate in self._desk.recent_cards():
-                if _parsed(candidate.document) == key:
-                    bound = candidate
-                    break
-            if bound is None:
-                bound = await self._desk.bind_found(lambda document: _parsed(document) == key)
-            if bound is None:
-                bound = await self._desk.bind_configured(MessageToJson(card).encode())
-            self._bound[key] = bound.for_new_client()
-            bound = self._bound[key]
-        return bound
+            bound = await self._desk.bind_configured(MessageToJson(card).encode())
+        self._bound[key] = bound.for_new_client()
+        return self._bound[key]
+
+    def _known(self, card: AgentCard) -> BoundCard | None:
+        """Return the fetch that this parsed card came from, if this process knows it as a card."""
+        key = card.SerializeToString(deterministic=True)
+        if key not in self._bound:
+            recent = (known for known in self._desk.recent_cards() if _parsed(known.document) == key)
+            if (found := next(recent, None)) is None:
+                return None
+            self._bound[key] = found.for_new_client()
+        return self._bound[key]
 
 
 def _parsed(document: dict[str, Any]) -> bytes | None:

@@ -171,7 +171,7 @@ class Importer:
         """Read a line's request; what of it goes into records has no secret in it any more."""
         asked = line.request
         leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
-        peer = peer_of(self._reader, asked.url, leg.task_id)
+        peer = peer_of(self._reader, asked.url, leg.task_id, tenant=leg.tenant)
         card = self._in_force(peer, asked)
         schemes = card.schemes if card else None
         seen = see(asked.headers, asked.body, url=asked.url, schemes=schemes, places=self._schemes.of(peer.id).places)

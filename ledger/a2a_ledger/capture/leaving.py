@@ -57,7 +57,7 @@ class Outgoing(NamedTuple):
     """What follows the body and was too long to be held."""
 
 
-async def call_of(sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool) -> Call | None:
+async def call_of(sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool, headers: Headers = ()) -> Call | None:
     """Return the send that a request is, decided; None: it is no send.
 
     One that no interceptor has opened is decided here: guarded and recorded, but without a pin.
@@ -67,13 +67,14 @@ async def call_of(sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool) 
         arrivals: knows the card that a call is made on.
         leg: the request, read.
         is_send: it hands work to a peer.
+        headers: of the request.
 
     Raises:
         CaptureError: it must not leave.
     """
     call = take_call(leg.message_id) if is_send or leg.message_id else None
     if call is None and is_send:
-        bound, peer = arrivals.card_for(leg)
+        bound, peer = arrivals.card_for(leg, headers)
         await sends.begin(bound, message_id=leg.message_id or "", peer_task=leg.task_id, peer=peer, may_pin=False)
         call = take_call(leg.message_id)
     if call is not None:
@@ -103,7 +104,7 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
         LedgerError: it could not be recorded.
     """
     leg = outgoing.leg
-    bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg)
+    bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg, outgoing.headers)
     peer = peer if card is None else card.peer
     known = desk.cards.schemes.of(peer)
     schemes = bound.schemes if bound else known.table

@@ -94,6 +94,16 @@ class Route:
         for name in {name.lower() for name, _ in self.headers if _is_credential(name)} & newer.keys():
             self.headers = [pair for pair in self.headers if pair[0].lower() != name] + newer[name]
 
+    @property
+    def credentials(self) -> frozenset[tuple[str, str]]:
+        """Return the headers by which its caller is told from others."""
+        return frozenset((name.lower(), value) for name, value in self.headers if _is_credential(name))
+
+    def carried_by(self, headers: Headers) -> int:
+        """Say how many of its credentials a request carries; -1 if it does not carry all of them."""
+        sent = {(name.lower(), value) for name, value in headers}
+        return len(self.credentials) if self.credentials <= sent else -1
+
     def serves(self, transport: object, url: str) -> bool:
         """Say whether it goes through this transport to this url's origin."""
         return self.transport is transport and origin_of(self.ask.full_url) == origin_of(url)

@@ -18,7 +18,7 @@ import httpx
 from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import Peer
-from a2a_ledger.capture.bound import forget_sent, last_sent
+from a2a_ledger.capture.bound import forget_sent, last_sent, open_call_of
 from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
@@ -114,7 +114,9 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def _card(self, request: httpx.Request, follows: CardAsk | None) -> httpx.Response:
         headers, url = pairs(request.headers), str(request.url)
-        ask = self._desk.cards.ask_of(url, headers, of=follows)
+        told = self._arrivals.told_of(parse_request(request.method, url, headers, b""))
+        whose = Peer(told.peer, told.peer_url) if told is not None else None
+        ask = self._desk.cards.ask_of(url, headers, of=follows, whose=whose)
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(self._desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
@@ -165,7 +167,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
     async def _asked(self, request: httpx.Request, leg: Leg) -> CardAsk:
         """Read a call for a card as it is asked now, for the peer whose card lists the url that is called."""
         desk = self._desk
-        peer = self._arrivals.card_for(leg)[1]
+        peer = self._arrivals.card_for(leg, pairs(request.headers))[1]
         url = desk.views.of(peer).url or agent_card_url(leg.url)
         places = desk.cards.schemes.places_of(peer)
         ask = method_ask(leg, pairs(request.headers), peer=Peer(peer, url), places=places)
@@ -188,9 +190,12 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def _open(self, request: httpx.Request, leg: Leg, body: bytes, card: CardAsk | None = None) -> Exchange:
         """Decide what is a send and record the request, before any byte of it leaves."""
-        self._desk.cards.refresh(self, str(request.url), pairs(request.headers))
+        waiting = open_call_of(leg.message_id)
+        bound = waiting.bound if waiting is not None else self._arrivals.told_of(leg)
+        mine = bound.route if bound is not None else None
+        self._desk.cards.refresh(self, str(request.url), pairs(request.headers), mine)
         is_send = leg.method in SENDS or _is_batch_with_send(leg, body)
-        call = await call_of(self._sends, self._arrivals, leg, is_send=is_send)
+        call = await call_of(self._sends, self._arrivals, leg, is_send=is_send, headers=pairs(request.headers))
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:
