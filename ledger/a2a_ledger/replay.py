@@ -124,7 +124,7 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     story = story_of(ledger.store, task)
     run = Rerun()
     run.decide_again(story.events)
-    triggers = [ledger.store.record(n) for n in _triggers(story.peer_findings)]
+    triggers = [ledger.store.record(n) for n in triggers_of(story.peer_findings)]
     found = {record.n: record for record in (*story.events, *story.findings, *story.peer_findings, *triggers)}
     run.judge_again(
         [found[n] for n in sorted(found)],
@@ -136,7 +136,7 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     violations = [record for record in (*story.findings, *story.peer_findings) if record.type == VIOLATION]
     keys = read_keys(story.keys, ledger.origin)
     differences = list(run.compared)
-    gone = _unread({**found, **{record.n: record for record in story.all}})
+    gone = unread_of({**found, **{record.n: record for record in story.all}})
     for record in violations:
         try:
             open_finding(record.content("statement") or b"", record, keys)
@@ -157,7 +157,7 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     )
 
 
-def _unread(records: dict[int, Record]) -> list[str]:
+def unread_of(records: dict[int, Record]) -> list[str]:
     """Return which blobs are gone, or were cut after they were recorded; `records` hold the stream `ledger`."""
     since = first_stated(records.values())
     return [
@@ -167,7 +167,7 @@ def _unread(records: dict[int, Record]) -> list[str]:
     ]
 
 
-def _triggers(findings: list[Record]) -> list[int]:
+def triggers_of(findings: list[Record]) -> list[int]:
     """Return the log indexes of the events that completed findings about the peer."""
     indexes = (record.data.get("trigger_index") for record in findings if record.type == VIOLATION)
     return [n for n in indexes if isinstance(n, int)]

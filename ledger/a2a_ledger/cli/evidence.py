@@ -18,9 +18,12 @@ from a2a_ledger.errors import UsageError
 if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.contract import Profile
     from a2a_ledger.policy import Policy
+    from a2a_ledger.replay import ReplayReport
     from a2a_ledger.store import Store
     from a2a_ledger.verify.report import Report
+    from a2a_ledger.what_if import WhatIf
 
 _REPLAYED = {"same": 0, "differs": DISPROVED, "undecided": UNDECIDED}
 _EXIT = {"verified": 0, "invalid": DISPROVED}
@@ -29,22 +32,43 @@ _HEAD = "a signed head"
 _COLOURS = {"VALID": "green", "INVALID": "red", "NOT PROVEN": "yellow"}
 
 
-@click.command("replay", cls=Verb, example="a2a-ledger --ledger audit replay T1")
+@click.command(
+    "replay",
+    cls=Verb,
+    example="a2a-ledger --ledger audit replay T1\na2a-ledger --ledger audit replay T1 --rules 2",
+)
 @click.argument("task_id", metavar="TASK")
+@click.option("--rules", metavar="VERSION", help="What if: judge by this rule set instead, for example 1.")
+@click.option(
+    "--profile",
+    "profile_file",
+    type=click.Path(path_type=Path),
+    help="What if: decide and judge under this profile (TOML) instead of the ledger's.",
+)
 @pass_session
 @click.pass_context
-def replay(context: click.Context, session: Session, *, task_id: str) -> None:
+def replay(
+    context: click.Context, session: Session, *, task_id: str, rules: str | None, profile_file: Path | None
+) -> None:
     """Decide and judge one task again; compare with what was signed.
 
-    The task is rebuilt from its events alone, in log order, and what comes out is compared byte for byte.
+    The task is rebuilt from its events alone, in log order, and what comes out is compared byte for byte. With --rules
+    or --profile: what would have been decided and found under these, against what was recorded; nothing is written.
 
     Exit 0: the same, 1: it differs, 3: octets that were judged then cannot be read any more.
     """
     from a2a_ledger.replay import replay_task  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.what_if import what_if  # noqa: PLC0415 - same
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
 
+    profile = _profile(profile_file) if profile_file is not None else None
+    report: ReplayReport | WhatIf
     with session.reading() as ledger:
-        report = replay_task(ledger, find_task(ledger.store, task_id)["task"])
+        task = find_task(ledger.store, task_id)["task"]
+        if rules is None and profile is None:
+            report = replay_task(ledger, task)
+        else:
+            report = what_if(ledger, task, rules=rules, profile=profile)
     if session.as_json:
         print_json(report.to_json())
     else:
@@ -202,6 +226,12 @@ def _size_of(store: Store, file: Path) -> int:
     for fault in against(store, file, head):
         raise UsageError(fault.detail)
     return head.size
+
+
+def _profile(file: Path) -> Profile:
+    from a2a_ledger.contract import parse_profile  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    return parse_profile(read_input(file, "a profile"))
 
 
 def _policy(file: Path) -> Policy:
