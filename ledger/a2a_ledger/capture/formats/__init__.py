@@ -137,8 +137,8 @@ def form_of(text: Text) -> str:
 
 
 def _form_of_object(text: Text, start: int) -> str:
-    names = {span.name: span for span in spans(text, start)}
-    if "log" in names and member(text, names["log"].start, "entries"):
+    names = {span.name: span for span in spans(text, start, until={"log", *vcr.LISTS})}
+    if "log" in names and member(text, names["log"].start, "entries") is not None:
         return "har"
     if names.keys() & set(vcr.LISTS):
         return "vcr"

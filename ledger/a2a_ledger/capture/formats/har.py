@@ -48,10 +48,8 @@ def entries(text: Text) -> Iterator[Entry] | None:
     Memory: a few numbers an entry, and one entry at a time.
     """
     log = member(text, start_of_value(text), "log")
-    listed = member(text, log.start, "entries") if log else None
-    if listed is None or text[listed.start : listed.start + 1] != b"[":
-        return None
-    return _in_order(text, listed.start)
+    listed = member(text, log, "entries") if log is not None else None
+    return _in_order(text, listed) if listed is not None and text[listed : listed + 1] == b"[" else None
 
 
 def _in_order(text: Text, start: int) -> Iterator[Entry]:

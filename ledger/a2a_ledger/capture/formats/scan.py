@@ -11,12 +11,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from mmap import mmap
 
 Text: TypeAlias = "bytes | mmap"
 
-_STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # one that never ends reaches to the end, so that no scan is made twice
+_STRING = (
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'  # one that never ends reaches to the end, so that no scan is made twice
+)
 _TOKEN = re.compile(_STRING + rb'|[\[\]{},:]|[^\s\[\]{},:"]++', re.DOTALL)
 _BRACKET = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
 _START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+")
@@ -37,10 +39,15 @@ def start_of_value(text: Text) -> int:
     return found.end() if found else 0
 
 
-def spans(text: Text, start: int) -> Iterator[Span]:
+def spans(text: Text, start: int, *, until: Container[str] = ()) -> Iterator[Span]:
     """Yield the members of an object, or the items of a list, that begins at `start`; nothing of another value.
 
     Of a text that is cut short the last span reaches to its end.
+
+    Args:
+        text: JSON.
+        start: where the object or list begins.
+        until: names that end the walk: the end of such a member is not looked for, it may be far away.
     """
     if text[start : start + 1] not in {b"{", b"["}:
         return
@@ -58,6 +65,9 @@ def spans(text: Text, start: int) -> Iterator[Span]:
             continue
         elif name is None:
             name = _name(text[begin:at])
+        elif name in until:
+            yield Span(name, begin, begin)
+            return
         else:
             at = end_of(text, begin) if first in {b"{", b"["} else at
             yield Span(name, begin, at)
@@ -77,9 +87,9 @@ def end_of(text: Text, start: int) -> int:
     return len(text)
 
 
-def member(text: Text, start: int, *names: str) -> Span | None:
-    """Return the first member of the object at `start` that has one of these names."""
-    return next((span for span in spans(text, start) if span.name in names), None)
+def member(text: Text, start: int, *names: str) -> int | None:
+    """Return where the value begins of the first member of an object that has one of these names."""
+    return next((span.start for span in spans(text, start, until=names) if span.name in names), None)
 
 
 def _name(octets: bytes) -> str:

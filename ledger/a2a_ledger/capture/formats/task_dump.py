@@ -31,7 +31,7 @@ def entries(text: Text) -> Iterator[Entry]:
     start = start_of_value(text)
     if text[start : start + 1] == b"{" and _is_map(text, start):
         listed = member(text, start, "tasks")
-        start = listed.start if listed is not None and text[listed.start : listed.start + 1] in {b"[", b"{"} else start
+        start = listed if listed is not None and text[listed : listed + 1] in {b"[", b"{"} else start
         places = [(span.start, span.end) for span in spans(text, start)]
     elif text[start : start + 1] == b"[":
         places = [(span.start, span.end) for span in spans(text, start)]

@@ -39,11 +39,11 @@ _EITHER_HEADER = 32  # zlib: a gzip or a zlib header, whichever comes
 def json_entries(text: Text) -> Iterator[Entry] | None:
     """Return the interactions of a cassette in JSON; None if it is none."""
     listed = member(text, start_of_value(text), *LISTS)
-    if listed is None or text[listed.start : listed.start + 1] != b"[":
+    if listed is None or text[listed : listed + 1] != b"[":
         return None
     return (
         Entry(number, text[span.start : span.end], span.end, read_json_interaction)
-        for number, span in enumerate(spans(text, listed.start), start=1)
+        for number, span in enumerate(spans(text, listed), start=1)
     )
 
 
