@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.formats import FORMATS, opened
+from a2a_ledger.capture.import_exchanges import Importer
 from a2a_ledger.capture.import_report import ImportReport
 from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, request_of, start_of
-from a2a_ledger.capture.jsonl import Importer
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
