@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
@@ -23,6 +24,8 @@ from a2a_ledger.bundle import (
 from a2a_ledger.codec import canonical, findings_key, parse_canonical
 from a2a_ledger.divergence import RULE_SET, RULES
 from a2a_ledger.verify import verify
+from a2a_ledger.verify.proven import ShownLeaf
+from a2a_ledger.verify.shown import Shown
 from tests.evidence.forging import Files, export_key, files_of, judged, repacked, statuses
 from tests.evidence.refitting import claim, claims, signed_again, without
 
@@ -281,3 +284,12 @@ def test_a_fetch_that_the_task_rests_on_leaves_the_replay_open(case: Case) -> No
     report = signed(case, files)
     assert (report.verdict, statuses(report)["R"]) == ("not proven", "NOT PROVEN")
     assert "version 0, which is not shown" in report.claim("R").detail
+
+
+def test_leaves_in_pairs_take_one_pass(case: Case) -> None:
+    """A bundle may show 8 MiB of leaves; each pair carries one tag, and naming them all costs no more than reading."""
+    leaves = {n: ShownLeaf(n, bytes(32), (n // 2).to_bytes(32, "big"), b"") for n in range(30_000)}
+    begun = time.monotonic()
+    shown = Shown(read_bundle(case.bundle), [], leaves, "acme/audit")
+    assert time.monotonic() - begun < 3
+    assert len([fault for fault in shown.stream_faults if "carry one tag" in fault]) == 15_000
