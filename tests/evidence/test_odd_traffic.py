@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from a2a_ledger.capture.jsonl import import_jsonl
+from a2a_ledger.capture.import_file import import_file
 from tests.capture.conftest import make_guard, only, open_ledger, request, tasks
 from tests.capture.peer import ORIGIN, Chunks, Peer, card, event
 from tests.evidence.test_real_traffic import check_all
@@ -74,6 +74,6 @@ def test_what_is_imported_of_odd_answers_replays_and_verifies(open_ledger: OpenL
         {**send(f"m{n}", {"task": task("WORKING")}, headers=BEARER, error=None if n < 2 else "reset"), "response": one}
         for n, one in enumerate(answers)
     ]
-    import_jsonl(ledger, write(tmp_path, fetch(imported_card()), *lines))
+    import_file(ledger, write(tmp_path, fetch(imported_card()), *lines))
     assert check_all(ledger) == 0
     assert len(tasks(ledger)) == len(answers)
