@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from a2a_ledger import ContractChangedError
-from a2a_ledger.capture.card_key import key_of
+from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.cli.accept import accept_contract
 from a2a_ledger.codec import tags_of

@@ -13,7 +13,7 @@ from a2a.client.errors import AgentCardResolutionError
 
 from a2a_ledger import ContractChangedError, Guard
 from a2a_ledger.address import peer_id
-from a2a_ledger.capture.card_key import variant_of
+from a2a_ledger.capture.card_identity import variant_of
 from a2a_ledger.capture.peerview import PeerViews
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import summary

@@ -16,7 +16,7 @@ import pytest
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 
 from a2a_ledger import ContractChangedError, Guard
-from a2a_ledger.capture.card_key import selecting, variant_of
+from a2a_ledger.capture.card_identity import selecting, variant_of
 from a2a_ledger.capture.redact import Secret
 from a2a_ledger.settings import Limits
 from tests.capture.agent import Agent

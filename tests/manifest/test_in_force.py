@@ -11,7 +11,7 @@ import pytest
 
 from a2a_ledger import ContractLedger, add_manifest
 from a2a_ledger.address import peer_id
-from a2a_ledger.capture.card_key import CardKey
+from a2a_ledger.capture.card_identity import CardIdentity
 from a2a_ledger.capture.manifests import LookedAt, Manifests
 from a2a_ledger.capture.peerview import KeptCard, PeerView
 from a2a_ledger.codec import timestamp
@@ -34,7 +34,7 @@ PEER = peer_id(URL)
 RAW, CONTRACT, FORM = "sha256:" + "a" * 64, "sha256:" + "b" * 64, "a2a-contract/1"
 CARD = KeptCard(
     n=5,
-    key=CardKey("well-known", URL, "", "anonymous", (), "1.0"),
+    key=CardIdentity("well-known", URL, "", "anonymous", (), "1.0"),
     fetch={"c": "c" * 64, "stream": f"peer:{PEER}", "ver": 0},
     bytes_of={"c": "c" * 64, "stream": f"peer:{PEER}", "ver": 0},
     url=URL,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from a2a_ledger.address import CARD_PATH, agent_card_url, normal_url, origin_of, peer_id, peer_url, wire_url
-from a2a_ledger.capture.card_key import key_of
+from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.wire.spellings import SENDS, rest_bases
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from a2a_ledger.events import ContractAccepted
 if TYPE_CHECKING:
     from a2a_ledger.capture.asking import Asked, Asking
     from a2a_ledger.capture.bound import BoundCard
-    from a2a_ledger.capture.card_key import CardKey
+    from a2a_ledger.capture.card_identity import CardIdentity
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.cards import Fetched, HandedOut
     from a2a_ledger.capture.desk import Desk
@@ -176,7 +176,7 @@ class Builds:
         if kept.source == "extended":
             extended_came(chosen)
 
-    def _frozen(self, task: str, key: CardKey) -> KeptCard | None:
+    def _frozen(self, task: str, key: CardIdentity) -> KeptCard | None:
         """Return the card that a task froze, if it is the one asked for: no later one is given in its context."""
         store = self._desk.ledger.store
         for record in store.read_stream(f"task:{task}", limit=_OPENING):

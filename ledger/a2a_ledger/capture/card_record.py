@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.attribution import card_source, peer_at, peer_of_card
-from a2a_ledger.capture.card_key import CardKey, key_of, selecting, variant_of
+from a2a_ledger.capture.card_identity import CardIdentity, key_of, selecting, variant_of
 from a2a_ledger.capture.card_signature import judged_signature
 from a2a_ledger.capture.credentials import ANYWHERE, ApiKeyPlace, find_secrets, place_text
 from a2a_ledger.capture.known_schemes import schemes_in
@@ -74,7 +74,7 @@ class CardAsk:
     task: str | None = None
     secrets: tuple[Secret, ...] = ()
     selecting: Secret | None = None
-    """Its other headers that may select a card, see `card_key.selecting`."""
+    """Its other headers that may select a card, see `card_identity.selecting`."""
     version: str | None = None
     """Its A2A-Version."""
     method: str = ""
@@ -82,7 +82,7 @@ class CardAsk:
 
     @property
     def variant(self) -> str | None:
-        """Return what tells cards at one url apart, see `card_key.variant_of`."""
+        """Return what tells cards at one url apart, see `card_identity.variant_of`."""
         return variant_of(self.full_url, self.secrets, self.method)
 
     @property
@@ -96,7 +96,7 @@ class CardAsk:
         named = tuple(replace(secret, scheme=secret.scheme or _UNNAMED) for secret in self.secrets)
         return named if self.selecting is None else (self.selecting, *named)
 
-    def key(self, at: ContractLedger) -> CardKey:
+    def key(self, at: ContractLedger) -> CardIdentity:
         """Return what the card asked for is known by."""
         marks = credentials_of(self.marked, self.peer, at)
         return key_of(

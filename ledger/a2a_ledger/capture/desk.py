@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from a2a_ledger.capture.card_key import CardKey
+    from a2a_ledger.capture.card_identity import CardIdentity
     from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.capture.route import Route
     from a2a_ledger.codec import Draft
@@ -80,7 +80,7 @@ class Desk:
         self.siblings = SiblingWatch(ledger.store)
         self.claims = Claims()
         self.found = FoundCards()
-        self._recent: OrderedDict[tuple[int, str, CardKey, str], BoundCard] = OrderedDict()
+        self._recent: OrderedDict[tuple[int, str, CardIdentity, str], BoundCard] = OrderedDict()
         self._card_urls: set[str] = set()
         if client_versions:  # a desk without a client has no way to any peer
             ledger.probe = self.diagnose

@@ -8,7 +8,7 @@ from a2a_ledger.capture.cards import has_holes, read_event
 from a2a_ledger.card import Card, read_card
 
 if TYPE_CHECKING:
-    from a2a_ledger.capture.card_key import CardKey
+    from a2a_ledger.capture.card_identity import CardIdentity
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Ref
@@ -33,12 +33,12 @@ class InForce(NamedTuple):
         return read_card(record.content("body") or b"")
 
 
-def contract_in_force(reader: LogReader, peer: str, key: CardKey | None) -> InForce | None:
+def contract_in_force(reader: LogReader, peer: str, key: CardIdentity | None) -> InForce | None:
     """Return what a card of this peer has to be compared with before a client is built from it.
 
     Whatever was aborted in between is no matter: a peer that changes its contract step by step is held to the one
-    that was agreed to last, however much was sent on its other cards since. See `CardKey.agreed_as` for who is held
-    to what.
+    that was agreed to last, however much was sent on its other cards since. Who is held to what: see
+    `CardIdentity.agreed_as`.
 
     Args:
         reader: the log.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from a2a_ledger.capture.card_key import CardKey, key_of
+from a2a_ledger.capture.card_identity import CardIdentity, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ class KeptCard:
     """The newest answer about one card: bytes fetched, or bytes said not to have changed."""
 
     n: int
-    key: CardKey
+    key: CardIdentity
     fetch: Ref  # the newest answer
     bytes_of: Ref  # the answer that brought the bytes; not the same after a 304
     url: str
@@ -83,14 +83,14 @@ class PeerView:
     peer: str
     url: str = ""
     ver: int = -1
-    cards: OrderedDict[CardKey, KeptCard] = field(default_factory=OrderedDict[CardKey, KeptCard])
-    probes: OrderedDict[CardKey, KeptCard] = field(default_factory=OrderedDict[CardKey, KeptCard])
+    cards: OrderedDict[CardIdentity, KeptCard] = field(default_factory=OrderedDict[CardIdentity, KeptCard])
+    probes: OrderedDict[CardIdentity, KeptCard] = field(default_factory=OrderedDict[CardIdentity, KeptCard])
     """Newest diagnostics: they are a reason to ask again, and never a card to act on."""
-    last_validation: dict[CardKey, str] = field(default_factory=dict[CardKey, str])
-    lied: set[CardKey] = field(default_factory=set[CardKey])
-    seen: dict[CardKey, list[tuple[str, str]]] = field(default_factory=dict[CardKey, list[tuple[str, str]]])
-    _standing: OrderedDict[tuple[CardKey, str], KeptCard] = field(
-        default_factory=OrderedDict[tuple[CardKey, str], KeptCard]
+    last_validation: dict[CardIdentity, str] = field(default_factory=dict[CardIdentity, str])
+    lied: set[CardIdentity] = field(default_factory=set[CardIdentity])
+    seen: dict[CardIdentity, list[tuple[str, str]]] = field(default_factory=dict[CardIdentity, list[tuple[str, str]]])
+    _standing: OrderedDict[tuple[CardIdentity, str], KeptCard] = field(
+        default_factory=OrderedDict[tuple[CardIdentity, str], KeptCard]
     )
 
     def fold(self, records: Iterable[Record]) -> None:
@@ -129,7 +129,7 @@ class PeerView:
             if not seen or seen[-1][1] != kept.contract_hash:
                 self.seen[key] = [*seen[1 - SEEN :], (record.at, kept.contract_hash)]
 
-    def _validated(self, key: CardKey, data: JsonObject) -> None:
+    def _validated(self, key: CardIdentity, data: JsonObject) -> None:
         if data.get("asked_etag") is None and data.get("asked_modified_since") is None:
             return
         not_modified = data.get("not_modified") is not None
@@ -143,17 +143,17 @@ class PeerView:
         kept = reversed(self._standing.values()) if ref is not None else ()
         return next((one for one in kept if one.bytes_of == ref), None)
 
-    def validator_json(self, key: CardKey) -> JsonObject:
+    def validator_json(self, key: CardIdentity) -> JsonObject:
         """Return the member `validator` of a decision's inputs for one card."""
         card = self.cards.get(key)
         present = card is not None and (card.etag is not None or card.last_modified is not None)
         return {"present": present, "last": self.last_validation.get(key, "never"), "lied": key in self.lied}
 
-    def newest(self, key: CardKey) -> KeptCard | None:
+    def newest(self, key: CardIdentity) -> KeptCard | None:
         """Return the newest answer about this card, or None when it was never seen."""
         return self.cards.get(key)
 
-    def newest_saying(self, key: CardKey, contract: str | None) -> KeptCard | None:
+    def newest_saying(self, key: CardIdentity, contract: str | None) -> KeptCard | None:
         """Return the newest answer about this card that says this contract."""
         return self._standing.get((key, contract)) if contract is not None else None
 
@@ -162,7 +162,7 @@ class PeerView:
         there = [kept for held in (self.cards, self.probes) for kept in held.values() if kept.key.place == place]
         return sorted(there, key=lambda kept: -kept.n)
 
-    def with_validator(self, key: CardKey, etag: str | None, modified_since: str | None) -> KeptCard | None:
+    def with_validator(self, key: CardIdentity, etag: str | None, modified_since: str | None) -> KeptCard | None:
         """Return the newest answer about this card with a validator; None: what a 304 says is not known."""
         standing = [kept for (of, _), kept in reversed(self._standing.items()) if of == key]
         for kept in [*filter(None, [self.cards.get(key)]), *standing]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import httpx
 
 from a2a_ledger.address import origin_of
-from a2a_ledger.capture.card_key import CONDITIONS, CREDENTIAL_HEADERS, selects
+from a2a_ledger.capture.card_identity import CONDITIONS, CREDENTIAL_HEADERS, selects
 from a2a_ledger.wire import header
 
 if TYPE_CHECKING:

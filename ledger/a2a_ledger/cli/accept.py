@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.capture.card_key import key_of
+from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.capture.refusal import contract_pointers, diff_text
 from a2a_ledger.card import read_card

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.capture.card_key import key_of
+from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.capture.card_keys import keys_in_force
 from a2a_ledger.capture.in_force import InForce, contract_in_force
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED

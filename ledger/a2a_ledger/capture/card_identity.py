@@ -60,7 +60,7 @@ _LONGEST = 1024
 """A longer url does not stand whole in the record, so that it needs a `variant` as well."""
 
 
-class CardKey(NamedTuple):
+class CardIdentity(NamedTuple):
     """What one kept card is known by."""
 
     source: str
@@ -93,10 +93,10 @@ def _id_of(parts: list[Json]) -> str:
     return hashlib.sha256(canonical(parts)).hexdigest()[:_ID_DIGITS]
 
 
-def key_of(data: JsonObject) -> CardKey:
+def key_of(data: JsonObject) -> CardIdentity:
     """Return the key of the card that a `card.fetched.v1` or `card.fetch_failed.v1` is about."""
     marks = cast("list[Credential]", data.get("credential") or [])
-    return CardKey(
+    return CardIdentity(
         source=str(data.get("source", "")),
         url=normal_url(str(data.get("url", ""))),
         variant=str(data.get("variant") or ""),
