@@ -68,11 +68,11 @@ def test_the_wheel_installs_two_packages_and_metadata(wheel: Path) -> None:
         assert marker in names
 
 
-def test_the_wheel_names_one_console_script_and_three_followers(wheel: Path) -> None:
+def test_the_wheel_names_one_console_script_and_the_followers(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         entries = archive.read("a2a_ledger-0.1.0.dist-info/entry_points.txt").decode()
     assert "[console_scripts]\na2a-ledger = a2a_ledger.cli:main\n" in entries
-    assert entries.count("a2a_ledger_projections.") == 3
+    assert entries.count("a2a_ledger_projections.") == 4
 
 
 def test_the_package_imports_without_extras() -> None:

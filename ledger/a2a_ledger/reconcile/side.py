@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from urllib.parse import urlsplit
 
 from a2a_ledger.bundle import Bundle, read_bundle
 from a2a_ledger.divergence.reading import ADOPTED, BOUND, CAPTURED, CARD_FETCHED, MESSAGE, RECONSTRUCTED, text
@@ -152,7 +153,7 @@ def card_seen(record: Record) -> CardSeen | None:
     if record.type == CARD_FETCHED:
         place = tuple(text(data, name) or "" for name in ("url", "source", "caller", "variant"))
     elif record.type == CARD_SERVED:
-        place = (text(data, "url") or "",)
+        place = (_path(text(data, "url") or ""),)  # the host that a server is asked for need not be one and the same
     else:
         return None
     return CardSeen(
@@ -165,6 +166,13 @@ def card_seen(record: Record) -> CardSeen | None:
         etag=text(data, "etag"),
         served=record.type == CARD_SERVED,
     )
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return url
 
 
 @dataclass(frozen=True, slots=True)
