@@ -112,9 +112,7 @@ class Agent:
     def __init__(
         self, *, versions: tuple[str, ...] = ("1.0", "0.3"), cache_control: str | None = None, extended: bool = False
     ) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.card = AgentCard(
             name="Echo",
@@ -190,6 +188,14 @@ class Agent:
     def posts(self) -> int:
         """Return how many POSTs came."""
         return sum(1 for method, _, _ in self.wire.seen if method == "POST")
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def _interfaces(url: str, version: str) -> list[AgentInterface]:

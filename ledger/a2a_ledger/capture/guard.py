@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, Self, cast
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import httpx
 from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
@@ -32,14 +32,17 @@ from a2a_ledger.errors import UsageError
 from a2a_ledger.wire import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    import grpc.aio
     from a2a.client import Client
     from a2a.client.interceptors import AfterArgs, BeforeArgs
     from a2a.types.a2a_pb2 import AgentCard, SendMessageRequest
 
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.rpc.calls import Calls
+    from a2a_ledger.capture.rpc.interceptors import MakeChannel
     from a2a_ledger.ledger import ContractLedger
 
 _log = logging.getLogger(__name__)
@@ -93,6 +96,7 @@ class Guard:
         self._builds = Builds(self.desk, asking)
         self._clients: list[httpx.AsyncClient] = []
         self._guarded: WeakKeyDictionary[httpx.AsyncClient, GuardTransport] = WeakKeyDictionary()
+        self._rpc: WeakSet[Calls] = WeakSet()
 
     def httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.AsyncClient:  # noqa: ANN401 - passed to httpx as they are
         """Return a recording, guarded client; use it as `ClientConfig(httpx_client=…)` and for card resolvers.
@@ -111,6 +115,38 @@ class Guard:
         guarded.client = ref(client)
         self._guarded[client] = guarded
         return client
+
+    def grpc_interceptors(self, url: str | None = None) -> list[grpc.aio.ClientInterceptor]:
+        """Return interceptors for a `grpc.aio` channel of one's own; needs the extra `grpc`.
+
+        Answers are recorded as ProtoJSON alone: only a channel of `grpc_channel_factory` keeps their octets.
+
+        Args:
+            url: what the channel is made for, as the card names it; default the gRPC interface of the card that
+                was handed out last.
+        """
+        from a2a_ledger.capture.rpc.interceptors import interceptors_of  # noqa: PLC0415 - with the extra alone
+
+        return interceptors_of(self._calls(url, credentials_visible=False))
+
+    def grpc_channel_factory(self, make: MakeChannel | None = None) -> Callable[[str], grpc.aio.Channel]:
+        """Return a recording, guarded `ClientConfig.grpc_channel_factory`; needs the extra `grpc`.
+
+        Args:
+            make: makes a channel from a target and the guard's interceptors, such as
+                `lambda url, guards: grpc.aio.secure_channel(url, credentials, interceptors=guards)`; default a
+                channel without TLS.
+        """
+        from a2a_ledger.capture.rpc.interceptors import guarded_channel  # noqa: PLC0415 - with the extra alone
+
+        return lambda url: guarded_channel(url, self._calls(url, credentials_visible=make is None), make)
+
+    def _calls(self, url: str | None, *, credentials_visible: bool) -> Calls:
+        from a2a_ledger.capture.rpc.calls import Calls  # noqa: PLC0415 - with the extra alone
+
+        calls = Calls(self.desk, self._sends, url, credentials_visible=credentials_visible)
+        self._rpc.add(calls)
+        return calls
 
     def interceptor(self) -> GuardInterceptor:
         """Return an interceptor for one SDK client whose httpx client is a guarded one.
@@ -155,6 +191,8 @@ class Guard:
                 "expected a guarded httpx client in the SDK's configuration, found another one: what it sends would "
                 "be neither recorded nor stopped; make it with Guard.httpx_client()"
             )
+        if "GRPC" in chosen.supported_protocol_bindings and chosen.grpc_channel_factory is None:
+            chosen.grpc_channel_factory = self.grpc_channel_factory()
         path = relative_card_path if relative_card_path is not None else CARD_PATH
         card_url = f"{url.rstrip('/')}/{path.lstrip('/')}"
         if relative_card_path is not None:
@@ -180,6 +218,8 @@ class Guard:
     async def aclose(self) -> None:
         """Close the httpx clients that `create_client` made."""
         await self._sends.close()
+        for calls in list(self._rpc):
+            await calls.settled()
         for client in self._clients:
             await client.aclose()
         self._clients.clear()
@@ -231,7 +271,9 @@ class GuardInterceptor(ClientCallInterceptor):
         """Say it when a send went past the guard; all else the transport has recorded already."""
         call_on(None)
         if args.method in _SENDS and call_is_open():
-            _log.error("a send left through an httpx client that is not guarded: it is not recorded")
+            _log.error(
+                "a send left through an httpx client, or a gRPC channel, that is not guarded: it is not recorded"
+            )
         if args.method == _EXTENDED:
             await self._goes_on_with(args.agent_card, cast("AgentCard", args.result))
 
