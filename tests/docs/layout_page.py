@@ -25,7 +25,7 @@ GROUPS = {
     "checkpoint": ("checkpoint policy note",),
     "bundle": ("bundle archive",),
     "ledger": ("ledger making home settings heads followers",),
-    "replay": ("replay audit export selection",),
+    "replay": ("replay what_if audit export selection",),
 }
 """Modules by the door that they stand behind; a package stands behind its own."""
 ORDER = (
@@ -38,6 +38,7 @@ ORDER = (
         "Judging and proving (the verifier island begins here)",
         (
             "verify",
+            "reconcile",
             "bundle",
             "statement",
             "manifest",
