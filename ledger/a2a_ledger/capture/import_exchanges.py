@@ -381,7 +381,9 @@ class Importer:
             error_kind="other",
             flags=["unreadable-line"],
         )
-        blobs = {"body": Content(tuple(withhold(raw))), "error": Content.of(reason.encode("utf-8", "replace"))}
+        blobs = {"error": Content.of(reason.encode("utf-8", "replace"))}
+        if raw:
+            blobs["body"] = Content(tuple(withhold(raw)))
         self._pending.append(self._draft(event, f"peer:{self._nobody()}", blobs))
 
     def _draft(self, event: Event, stream: str, blobs: Blobs | None = None) -> Draft:
