@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from a2a_ledger.contract import default_profile
 from a2a_ledger.divergence import Cases, RecordLog
-from tests.divergence.story import API_KEY, Story, card, task, update
+from tests.divergence.story import API_KEY, Story, artifact, card, made, ours, said, task, update
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
@@ -40,6 +40,19 @@ NAMES = [
     "code",
     "jsonrpc",
     "result",
+    "history",
+    "messageId",
+    "role",
+    "text",
+    "artifacts",
+    "artifact",
+    "artifactId",
+    "append",
+    "lastChunk",
+    "final",
+    "file",
+    "bytes",
+    "extensions",
 ]
 BODIES: st.SearchStrategy[Json] = st.recursive(
     st.sampled_from(
@@ -59,6 +72,11 @@ def _told() -> Story:
     story.answer(request, task("auth-required", data={"schemes": ["mtls"]}))
     story.answer(request, task("failed", data={"skill": "report"}))
     story.push(update("completed"))
+    story.polled("completed", history=[ours("m1", "else"), said("p1", "x")], artifacts=made("one"))
+    story.polled("completed", history=[said("p1", "y")], artifacts=made("two"))
+    stream = story.ask("SendStreamingMessage", task_id="T1", message_id="m1", text="other")
+    for event in (artifact("x", last=True), artifact("y", append=True), update("completed"), artifact("z", name="A2")):
+        story.stream_event(stream, event)
     story.ask("CancelTask", task_id="T1")
     story.fetch(card({"key": API_KEY}, [{"key": ()}]), etag='W/"1"')
     return story

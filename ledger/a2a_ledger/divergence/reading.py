@@ -16,6 +16,7 @@ from a2a_ledger.divergence.finding import Evidence, evidence_of
 from a2a_ledger.errors import FormatError
 from a2a_ledger.wire import (
     SENDS,
+    SILENCE,
     Contents,
     Leg,
     answer_contents,
@@ -26,7 +27,6 @@ from a2a_ledger.wire import (
     parse_stream_event,
     request_contents,
 )
-from a2a_ledger.wire.contents import SILENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,7 +213,8 @@ def contents_of(record: Record, *, whole: bool = False) -> Contents:
     body = content(record, "body") or b""
     starred = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
     if not is_request(record):
-        return answer_contents(body, number(record.data, "status"), starred=starred, whole=whole)
+        framed = record.data.get("leg") == "stream-event"
+        return answer_contents(body, number(record.data, "status"), framed=framed, starred=starred, whole=whole)
     if text(record.data, "method") in SENDS or b"istory" in body:
         return request_contents(body, starred=starred)
     return SILENCE

@@ -25,6 +25,7 @@ from a2a_ledger.divergence.rules_history import history_rules
 from a2a_ledger.divergence.rules_protocol import protocol_rules
 from a2a_ledger.divergence.rules_twice import duplicate_id, duplicate_keys
 from a2a_ledger.divergence.task_case import SERVER
+from a2a_ledger.wire import SILENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,10 +104,11 @@ def _of_task(
             yield from error_rules(matter, frozen)
         yield from protocol_rules(matter)
         said = task.contents(record)
-        yield from history_rules(matter, said)
-        yield from artifact_rules(matter, said)
-        yield from late_after_final(matter, said)
-        yield from duplicate_id(matter, said)
+        if said is not SILENCE:
+            yield from history_rules(matter, said)
+            yield from artifact_rules(matter, said)
+            yield from late_after_final(matter, said)
+            yield from duplicate_id(matter, said)
         yield from duplicate_keys(matter)
     else:
         matter = Matter(record, task, profile, lookup, None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from a2a_ledger.divergence.reading import ref, text
-from a2a_ledger.wire import TERMINAL, Running
+from a2a_ledger.wire import SILENCE, TERMINAL, Running
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
@@ -97,6 +97,8 @@ class Spoken:
 
     def answer(self, record: Record, evidence: Evidence, said: Contents, *, stale: bool) -> None:
         """Take in what the peer said; `stale`: it answers a request from before what is known of the history."""
+        if said is SILENCE and text(record.data, "state_read") not in TERMINAL:
+            return
         answers = ref(record.data, "answers")
         answers_c = None if answers is None else answers["c"]
         for one in (*said.history, said.status, said.message):

@@ -123,7 +123,7 @@ class TaskCase:
     def contents(self, record: Record) -> Contents:
         """Return what a message record says, read once."""
         if self._read is None or self._read[0] is not record:
-            asked = self.request_of(record)
+            asked = self.request_of(record) if record.data.get("leg") == "stream-event" else None
             self._read = (record, contents_of(record, whole=asked is not None and asked.ended is not None))
         return self._read[1]
 
@@ -240,7 +240,7 @@ class TaskCase:
                 self.terminal = Said(evidence, state, answers_c)
         if self.acknowledged is None and self.acknowledges(record):
             self.acknowledged = Said(evidence, "pin", answers_c)
-        self.spoken.answer(record, evidence, said, stale=self.is_stale(record))
+        self.spoken.answer(record, evidence, said, stale=bool(said.history) and self.is_stale(record))
         if asked is not None and asked.ended is None and self._ends(record, said):
             asked.ended = Ended(evidence, state)
 

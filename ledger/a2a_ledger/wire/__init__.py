@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 from a2a_ledger.wire.answer import read_answer, read_pin, rpc_id
 from a2a_ledger.wire.contents import (
+    SILENCE,
     ArtifactContent,
     Contents,
     MessageContent,
@@ -46,6 +47,7 @@ __all__ = [
     "GRPC_STATUSES",
     "INTERRUPTED",
     "SENDS",
+    "SILENCE",
     "STATES",
     "TERMINAL",
     "ArtifactContent",

@@ -81,19 +81,22 @@ _SPEAKS = re.compile(rb'"history"|"artifact|essage_?[Ii]d"|"final"|\\u')
 """Members without which an answer holds nothing to compare; an escape may spell any of them."""
 
 
-def answer_contents(body: bytes, status: int | None, *, starred: bool = False, whole: bool = False) -> Contents:
+def answer_contents(
+    body: bytes, status: int | None, *, framed: bool = False, starred: bool = False, whole: bool = False
+) -> Contents:
     """Return what an answer, a stream event or a push says.
 
     Args:
-        body: as recorded; of a stream event the block with its framing.
+        body: as recorded.
         status: HTTP status, if there is one.
+        framed: it is the block of a stream event, with its framing.
         starred: it was recorded with `*` in the place of secrets, so that a text with `*` in it may be
             another one and is not compared.
         whole: tell the kind also of what holds nothing to compare.
     """
     if not whole and _SPEAKS.search(body) is None:
         return SILENCE
-    kind, inner, _ = unwrap(_result(_read(data_of(body)), status))
+    kind, inner, _ = unwrap(_result(_read(data_of(body) if framed else body), status))
     if kind is None or not isinstance(inner, dict):
         return SILENCE
     if kind == "message":
@@ -141,10 +144,24 @@ def request_contents(body: bytes, *, starred: bool = False) -> Contents:
 
 def _read(body: bytes) -> Json:
     """Read JSON with every number as a double, which is all that a content is compared by; None: it is no JSON."""
+    if _is_deep(body):
+        return None
     try:
         return cast("Json", _DECODER.decode(body.decode("utf-8-sig")))
     except (ValueError, RecursionError):
         return None
+
+
+def _is_deep(body: bytes) -> bool:
+    """Say whether a body is nested too deeply: how deep a parser gets else depends on the stack it is called on."""
+    if body.count(b"[") + body.count(b"{") <= _NESTED:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > _NESTED:
+            return True
+    return False
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -153,6 +170,9 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_int=float, parse_float=float, parse_constant=_refuse)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+_NESTED = 490
 _HTTP_ERROR = 400
 _MANY = 2**53
 
@@ -286,6 +306,8 @@ def repeated_members(value: bytes) -> list[str]:
             made[name] = inner
         return made
 
+    if _is_deep(value):
+        return []
     try:
         json.loads(value.decode("utf-8-sig"), object_pairs_hook=pairs, parse_int=float, parse_float=float)
     except (ValueError, RecursionError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -105,10 +106,15 @@ def member(value: Json, *names: str) -> Json:
         for name in names:
             if name in value:
                 return value[name]
-            snake = "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
+            snake = _snake(name)
             if snake in value:
                 return value[snake]
     return None
+
+
+@lru_cache(maxsize=256)
+def _snake(name: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
 def objects(value: Json) -> list[JsonObject]:
