@@ -64,10 +64,13 @@ def good_for(held: Credential, definition: dict[str, object], scopes: list[str])
 
 def meets(held: dict[str, Credential], requirement: Requirement, schemes: dict[str, dict[str, object]]) -> bool:
     """Say whether what a caller holds meets a requirement list."""
-    return any(
-        all(name in held and good_for(held[name], schemes[name], scopes) for name, scopes in alternative.items())
-        for alternative in requirement or [{}]
-    )
+    return any(met_alternative(held, alternative, schemes) for alternative in requirement or [{}])
+
+
+def met_alternative(
+    held: dict[str, Credential], alternative: dict[str, list[str]], schemes: dict[str, dict[str, object]]
+) -> bool:
+    return all(name in held and good_for(held[name], schemes[name], scopes) for name, scopes in alternative.items())
 
 
 def callers(endpoints: list[str], flows: list[str], scopes: list[str]) -> list[dict[str, Credential]]:
@@ -115,6 +118,46 @@ def test_every_pair_of_small_requirement_lists_moves_as_enumeration_of_all_calle
         assert told == expected(bool(after - before), bool(before - after)), (old, new)
 
 
+UNREADABLE: list[object] = ["odd", {"undefined": []}, {"a": [], "strange": []}, {"a": "x"}]
+"""Alternatives of which nobody can say what they ask for, but that each asks for something of its own."""
+
+
+def test_what_nobody_can_read_asks_for_something_and_only_what_asks_for_nothing_is_weaker() -> None:
+    """Each unreadable alternative is met by a thing of its own, held or not held beside everything else."""
+    strange: dict[str, dict[str, object]] = {**PLAIN, "strange": STRANGE}
+    callers = [
+        ({} if scopes is None else {"a": Credential("t", "clientCredentials", pkce=False, scopes=scopes)}, things)
+        for scopes in (None, frozenset[str](), frozenset({"x"}))
+        for things in itertools.product((False, True), repeat=len(UNREADABLE))
+    ]
+
+    def met(held: dict[str, Credential], things: tuple[bool, ...], wanted: list[object]) -> bool:
+        return any(
+            things[UNREADABLE.index(one)]
+            if one in UNREADABLE
+            else met_alternative(held, cast("dict[str, list[str]]", one), PLAIN)
+            for one in wanted or [{}]
+        )
+
+    alternatives: list[object] = [{}, {"a": []}, {"a": ["x"]}, *UNREADABLE]
+    lists = [list(some) for n in range(3) for some in itertools.combinations(alternatives, n)]
+    admitted = [frozenset(n for n, one in enumerate(callers) if met(*one, wanted)) for wanted in lists]
+    assert len(lists) == 29
+    for (old, before), (new, after) in itertools.product(zip(lists, admitted, strict=True), repeat=2):
+        told = compare_requirements(old, new, strange, strange)
+        assert told == expected(bool(after - before), bool(before - after)), (old, new)
+
+
+@pytest.mark.parametrize("opened", [[], [{}], [{"key": []}, {}]])
+def test_a_long_list_that_opens_is_weaker_all_the_same(opened: list[object]) -> None:
+    long: list[object] = [{"key": [str(n)]} for n in range(65)]
+    table = {"key": KEY}
+    assert compare_requirements(long, opened, table, table) == "weaker"
+    assert compare_requirements(opened, long, table, table) == "stricter"
+    assert compare_requirements(long, [*long, {}], table, table) == "weaker"
+    assert compare_requirements(long, long[:64], table, table) == "incomparable"
+
+
 DEFINITIONS = st.builds(
     oauth,
     st.sampled_from(["t", "t", "u"]),
@@ -148,7 +191,7 @@ STRANGE: dict[str, object] = {"kind": "unknown", "raw": {"type": "x402"}}
 
 OPAQUE: list[tuple[list[object], list[object], str]] = [
     (["odd"], ["odd"], "same"),
-    (["odd"], [], "incomparable"),
+    (["odd"], [], "weaker"),
     (["odd"], ["other"], "incomparable"),
     (["odd"], ["odd", {"key": []}], "weaker"),  # whatever it asks for, there is one more way
     (["odd", {"key": []}], ["odd"], "stricter"),
@@ -156,16 +199,18 @@ OPAQUE: list[tuple[list[object], list[object], str]] = [
     ([{"key": "scope"}], [{"key": []}], "incomparable"),
     ([{"strange": []}], [{"strange": []}], "same"),
     ([{"strange": []}], [{"strange": [], "key": []}], "incomparable"),
-    ([], [{"strange": []}], "incomparable"),  # it may ask for nothing
+    ([], [{"strange": []}], "stricter"),
     ([{"undefined": []}], [{"undefined": []}], "same"),
-    ([{"undefined": []}], [], "incomparable"),
+    ([{"undefined": []}], [{}], "weaker"),
     ([{"undefined": []}], [{"undefined": ["x"]}], "incomparable"),
     ([{"undefined": []}], [{"undefined": []}, {"key": []}], "weaker"),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "moved"), OPAQUE)
-def test_what_nobody_understands_compares_with_itself_alone(old: list[object], new: list[object], moved: str) -> None:
+def test_what_nobody_understands_compares_with_itself_and_with_what_is_open(
+    old: list[object], new: list[object], moved: str
+) -> None:
     schemes = {"key": KEY, "strange": STRANGE}
     assert compare_requirements(old, new, schemes, schemes) == moved
     assert compare_requirements(new, old, schemes, schemes) == MIRROR[moved]
@@ -234,6 +279,11 @@ CARDS: list[tuple[Object, Object, str]] = [
     ({"authentication": {"schemes": ["public"]}}, {"authentication": {"schemes": ["none"]}}, "same"),
     ({"authentication": {"schemes": ["public"]}}, {**schemes(m=MTLS), "security": [{"m": []}]}, "stricter"),
     ({"authentication": {"schemes": ["Bearer"]}}, {}, "weaker"),
+    # from and to what asks for nothing, whatever nobody can read on the other side
+    ({"authentication": {"schemes": [7]}}, {}, "weaker"),
+    ({"authentication": {"schemes": ["none"]}}, {"security": [{"ghost": []}]}, "stricter"),
+    ({**schemes(x={"type": "x402"}), "security": [{"x": []}]}, schemes(x={"type": "x402"}), "weaker"),
+    ({"security": "odd"}, {"security": [{}]}, "weaker"),
     # each half of a hybrid governs the clients of its generation
     (
         {**HALF, **schemes(m=MTLS), "securityRequirements": [{"schemes": {"m": {}}}], "security": [{"m": []}]},
@@ -271,6 +321,14 @@ def test_skills_move_by_what_governs_them() -> None:
         "skills": [skill("own", {"mtls": []}), skill("inherits"), skill("freed", {}), skill("comes", {"mtls": []})],
     }
     assert moved(old, new) == ("incomparable", {"inherits": "stricter", "freed": "weaker"})
+
+
+@pytest.mark.parametrize("own", [{"ghost": []}, "odd", {"strange": []}, {"oauth": "work"}])
+def test_a_skill_that_becomes_open_is_weaker_whatever_it_asked_for(own: Json) -> None:
+    base = schemes(oauth=OAUTH, strange={"type": "x402"})
+    old, new = ({**base, "skills": [skill("s", one), skill("kept", own)]} for one in (own, {}))
+    assert moved(old, new) == ("weaker", {"s": "weaker"})
+    assert moved(new, old) == ("stricter", {"s": "stricter"})
 
 
 def test_a_requirement_that_moves_from_the_card_to_each_skill_frees_the_rest_alone() -> None:

@@ -24,7 +24,7 @@ Schemes: TypeAlias = "Mapping[str, Mapping[str, object]]"
 
 
 MAX_ALTERNATIVES = 64
-"""Longer requirement lists are compared as a whole only, since each alternative is held against each."""
+"""Of longer requirement lists only sameness and openness are told, since each alternative is held against each."""
 
 
 class _Need(NamedTuple):
@@ -38,8 +38,8 @@ class _Alternative(NamedTuple):
     """One way to call: every one of its needs.
 
     Attributes:
-        needs: By scheme name; None when nobody can say what it asks for (an odd shape, a scheme that is not
-            defined or of an unknown kind). Such an alternative compares with itself alone.
+        needs: By scheme name; empty asks for nothing. None when nobody can say what it asks for (an odd shape, a
+            scheme that is not defined or of an unknown kind): it is covered by itself and by what asks for nothing.
         identity: Equal exactly for alternatives that ask for the same in the same words.
     """
 
@@ -53,11 +53,13 @@ def compare_requirements(
     """Say where a requirement list moved, given the scheme table that each of the two is read with.
 
     An added alternative is weaker; an added scheme or scope inside an alternative is stricter; `{}` and the
-    empty list ask for nothing, and are weakest.
+    empty list ask for nothing, and are weakest, whatever stands on the other side.
     """
     before, after = _alternatives(old, old_schemes), _alternatives(new, new_schemes)
-    same = {one.identity for one in before} == {one.identity for one in after}
-    if same or (_open(before) and _open(after)):
+    was_open, is_open = _open(before), _open(after)
+    if was_open or is_open:
+        return _direction(old_at_most_new=was_open, new_at_most_old=is_open)
+    if {one.identity for one in before} == {one.identity for one in after}:
         return "same"
     if max(len(before), len(after)) > MAX_ALTERNATIVES:
         return "incomparable"
