@@ -168,7 +168,9 @@ def text(value: Json) -> str:
 
 
 def flag(value: Json) -> bool:
-    return bool(value) and not (isinstance(value, str) and value.lower() == "false")
+    if isinstance(value, str):
+        return value.lower() not in {"", "false"}
+    return value is not None and value != 0
 
 
 def listed(value: Json) -> list[Json]:
@@ -220,13 +222,17 @@ def interfaces(card: Object) -> list[Json]:
         interface(item, get(item, "protocolBinding", "transport"), get(item, "protocolVersion"))
         for item in listed(get(card, "supportedInterfaces"))
     ]
-    if not found:
-        version = get(card, "protocolVersion")
-        url, transport = get(card, "url"), get(card, "preferredTransport")
-        if any(one is not None and one != "" for one in (url, transport, version)):
-            found.append(interface({"url": url}, "JSONRPC" if transport in (None, "") else transport, version))
-        more = listed(get(card, "additionalInterfaces"))
-        found += [interface(item, get(item, "protocolBinding", "transport"), version) for item in more]
+    old: list[Json] = []
+    version = get(card, "protocolVersion")
+    url, transport = get(card, "url"), get(card, "preferredTransport")
+    if any(one is not None and one != "" for one in (url, transport, version)):
+        old.append(interface({"url": url}, "JSONRPC" if transport in (None, "") else transport, version))
+    more = listed(get(card, "additionalInterfaces"))
+    old += [interface(item, get(item, "protocolBinding", "transport"), version) for item in more]
+    urls = [get(item, "url") for item in found]
+    if found:
+        old = [item for item in old if get(item, "url") != "" and get(item, "url") not in urls]
+    found += old
     return [item for place, item in enumerate(found) if item not in found[:place]]
 
 

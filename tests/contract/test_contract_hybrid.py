@@ -14,7 +14,7 @@ from google.protobuf.json_format import ParseDict
 from starlette.applications import Starlette
 
 from a2a_ledger.card import Card, read_card
-from a2a_ledger.contract import contract_of, in_force, require_contract
+from a2a_ledger.contract import contract_of, diff, in_force, require_contract
 
 if TYPE_CHECKING:
     from a2a_ledger.events import Interface
@@ -276,13 +276,31 @@ def test_a_0_3_scheme_with_two_flows_says_more_than_its_1_0_half() -> None:
 def test_versions_and_lists_of_interfaces_are_no_disagreement() -> None:
     changes: list[Object] = [
         {"protocolVersion": "0.2.6"},
-        {"url": "https://other.example/"},
+        {"url": ""},
+        {"url": "HTTPS://H.example:443/rest", "preferredTransport": "REST"},  # a place that the list of 1.0 has
         {"additionalInterfaces": []},
     ]
     for change in changes:
         read = card({**HYBRID, **change})
         assert read.flags == ()
         assert contract_of(read) == contract_of(card(NEW))
+
+
+def test_where_a_0_3_client_of_a_hybrid_calls_is_a_term_too() -> None:
+    elsewhere: Object = {"url": "https://other.example/", "transport": "GRPC"}
+    hybrid: Object = {**HYBRID, "url": "https://third.example", "additionalInterfaces": [elsewhere, elsewhere]}
+    read = card(hybrid)
+    listed = require_contract(card(NEW)).interfaces
+
+    assert read.flags == ()
+    assert require_contract(read).interfaces == [
+        *listed,
+        {"binding": "JSONRPC", "tenant": "", "url": "https://third.example/", "version": "0.3"},
+        {"binding": "GRPC", "tenant": "", "url": "https://other.example/", "version": "0.3"},
+    ]
+    moved = diff(read, card({**hybrid, "url": "https://evil.example/"}))
+    assert moved.verdict == "contract"
+    assert [(one.pointer, one.kind) for one in moved.changes] == [("/url", "contract")]
 
 
 @pytest.mark.parametrize("absent", ["security", "securityRequirements", "supportsAuthenticatedExtendedCard"])

@@ -191,7 +191,8 @@ def test_null_is_not_stated(member: str) -> None:
 
 TRUTHS: list[tuple[Json, bool]] = [
     (True, True), ("true", True), ("True", True), ("yes", True), (1, True), ({"a": 1}, True),
-    (False, False), (None, False), ("false", False), ("FALSE", False), ("", False), (0, False), ({}, False),
+    (False, False), (None, False), ("false", False), ("FALSE", False), ("", False), (0, False), (-0.0, False),
+    ({}, True), ([], True),
 ]  # fmt: skip
 
 

@@ -149,8 +149,8 @@ class _Classes:
         """Return the class of a path inside the members that the contract is read from."""
         scheme = change.names[1:2] or None
         leaf = rest[-1] if rest else ""
-        if root in _INTERFACES_0_3 and self._new_shape:
-            return "unclassified"  # the 0.3 half's own interfaces are no part of a 1.0 card's contract
+        if root in _INTERFACES_0_3 and self._new_shape and "interfaces" not in self._parts:
+            return "unclassified"  # the 0.3 half says nothing that the list of 1.0 does not
         the_text_beside_a_scope = rest[-2:-1] == ["scopes"] and not self._touched("schemes", scheme)
         if leaf in _WORDS or the_text_beside_a_scope:
             return "prose"

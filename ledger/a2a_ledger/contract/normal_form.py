@@ -147,7 +147,7 @@ def _truth(value: CardValue, flags: set[str]) -> bool:
     if value is None or isinstance(value, bool):
         return value is True
     flags.add("odd-shape")
-    return bool(value) and not (isinstance(value, str) and value.lower() == "false")
+    return value.lower() not in {"", "false"} if isinstance(value, str) else value != 0
 
 
 def _list(value: CardValue, flags: set[str]) -> list[CardValue]:
@@ -191,18 +191,28 @@ def _interface(raw: CardValue, version: CardValue, flags: set[str]) -> CardObjec
 
 
 def _interfaces(document: CardObject, flags: set[str]) -> list[CardValue]:
-    """Return the offered interfaces in the card's order, without exact repeats."""
+    """Return the offered interfaces in the card's order, without exact repeats.
+
+    A card that lists interfaces the 1.0 way may name further places for 0.3 clients: those whose url its list
+    does not have are offers too, behind it. (The 0.3 half has no versions of its own, and a binding by default.)
+    """
     listed = _list(member(document, "supportedInterfaces"), flags)
     found = [_interface(item, member(item, "protocolVersion"), flags) for item in listed]
-    if not found:
-        version = member(document, "protocolVersion")
-        url, transport = member(document, "url"), member(document, "preferredTransport")
-        if any(value not in (None, "") for value in (url, transport, version)):
-            main: CardObject = {"url": url, "transport": "JSONRPC" if transport in (None, "") else transport}
-            found.append(_interface(main, version, flags))
-        more = _list(member(document, "additionalInterfaces"), flags)
-        found += [_interface(item, version, flags) for item in more]
+    known = {one["url"] for one in found}
+    found += [one for one in _interfaces_0_3(document, flags) if not known or (one["url"] and one["url"] not in known)]
     return list({tuple(item.values()): item for item in found}.values())  # of texts and null
+
+
+def _interfaces_0_3(document: CardObject, flags: set[str]) -> list[CardObject]:
+    """Return the interfaces that the members of 0.3 name; a binding that is not stated is JSONRPC."""
+    version = member(document, "protocolVersion")
+    url, transport = member(document, "url"), member(document, "preferredTransport")
+    found: list[CardObject] = []
+    if any(value not in (None, "") for value in (url, transport, version)):
+        main: CardObject = {"url": url, "transport": "JSONRPC" if transport in (None, "") else transport}
+        found.append(_interface(main, version, flags))
+    more = _list(member(document, "additionalInterfaces"), flags)
+    return found + [_interface(item, version, flags) for item in more]
 
 
 def _extensions(document: CardObject, flags: set[str]) -> list[CardValue]:
@@ -231,13 +241,12 @@ def _skills(document: CardObject, flags: set[str], *, new_first: bool) -> CardOb
 
     Two skills of one id put their alternatives together, so that their order in the card does not matter.
     """
-    found: CardObject = {}
+    alternatives: dict[str, list[CardValue]] = {}
     for skill in _list(member(document, "skills"), flags):
         stated = read_requirements(_security(skill, new_first=new_first), flags)
         if stated:
             name = skill_id(skill, flags)
-            if name in found:
+            if name in alternatives:
                 flags.add("duplicate-skill-ids")
-                stated = as_set([*cast("list[CardValue]", found[name]), *stated])
-            found[name] = stated
-    return found
+            alternatives.setdefault(name, []).extend(stated)
+    return {name: as_set(stated) for name, stated in alternatives.items()}
