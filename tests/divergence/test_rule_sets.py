@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_ledger.cli import unfinished
 from a2a_ledger.contract import default_profile
-from a2a_ledger.divergence import RULE_SET, RULE_SETS, RULES, payload_of, violation_of, violation_tag, violation_tags
+from a2a_ledger.divergence import (
+    RULE_SET,
+    RULE_SETS,
+    RULES,
+    VERIFIER,
+    payload_of,
+    violation_of,
+    violation_tag,
+    violation_tags,
+)
 from a2a_ledger.errors import UsageError
 from a2a_ledger.statement import parse_statement
 from tests.divergence.story import LOG, Story, ours
@@ -31,6 +41,10 @@ def told() -> Story:
 
 def test_the_sets() -> None:
     assert (RULE_SET, RULE_SETS["1"], RULE_SETS["2"]) == ("2", frozenset(FIRST), frozenset(RULES))
+
+
+def test_the_command_line_reads_the_position_of_this_set() -> None:
+    assert unfinished.VERIFIER == VERIFIER == "verifier-2"
 
 
 def test_each_set_finds_what_it_has() -> None:
