@@ -26,7 +26,7 @@ EXCHANGES = [fetch(card()), send("m1", {"task": task("WORKING")}), streamed(STRE
 SEEDS = [
     json.dumps({"log": {"entries": [entry(one) for one in EXCHANGES]}}).encode(),
     json.dumps({"interactions": [interaction(one) for one in EXCHANGES]}).encode(),
-    str(yaml.safe_dump({"interactions": [interaction(one) for one in EXCHANGES]})).encode(),  # pyright: ignore[reportUnknownMemberType]
+    str(yaml.safe_dump({"interactions": [interaction(one) for one in EXCHANGES]})).encode(),  # pyright: ignore[reportUnknownMemberType] - its stubs
     json.dumps([task("WORKING"), task("COMPLETED", task_id="T2")]).encode(),
     "\n".join(json.dumps(one) for one in EXCHANGES).encode(),
     b"POST /a2a HTTP/1.1\r\nHost: vendor.example\r\n\r\n" + EXCHANGES[1]["request"]["body"].encode(),

@@ -58,7 +58,7 @@ version: 1
 
 
 def dumped(value: object, *, allow_unicode: bool = False) -> str:
-    return str(yaml.safe_dump(value, allow_unicode=allow_unicode))  # pyright: ignore[reportUnknownMemberType]
+    return str(yaml.safe_dump(value, allow_unicode=allow_unicode))  # pyright: ignore[reportUnknownMemberType] - its stubs
 
 
 def cassettes(folder: Path) -> list[Path]:
