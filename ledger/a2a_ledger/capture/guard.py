@@ -9,6 +9,7 @@ stops the call: nothing has left (docs/format.md sections 8 and 9).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import WeakKeyDictionary, WeakSet, ref
@@ -24,7 +25,9 @@ from a2a_ledger.capture.attribution import peer_of_card
 from a2a_ledger.capture.bound import call_is_open, call_on, expect_extended, taken_over
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
+from a2a_ledger.capture.loop_thread import LoopThread
 from a2a_ledger.capture.sends import Sends
+from a2a_ledger.capture.sync import SyncGuardTransport
 from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of
@@ -91,9 +94,13 @@ class Guard:
             redact=redact,
             credentials_visible=credentials_visible,
         )
-        asking = Asking(self.desk)
-        self._sends = Sends(self.desk, asking)
-        self._builds = Builds(self.desk, asking)
+        self._asking = Asking(self.desk)
+        self._sends = Sends(self.desk, self._asking)
+        self._builds = Builds(self.desk, self._asking)
+        self._thread = LoopThread()
+        self._sync_sends: Sends | None = None
+        """Of the thread's own: what is booked on an event loop is given up there."""
+        self._sync: WeakSet[SyncGuardTransport] = WeakSet()
         self._clients: list[httpx.AsyncClient] = []
         self._guarded: WeakKeyDictionary[httpx.AsyncClient, GuardTransport] = WeakKeyDictionary()
         self._rpc: WeakSet[Calls] = WeakSet()
@@ -106,14 +113,28 @@ class Guard:
             **options: `verify`, `cert`, `http2`, `limits` and so on go to that transport, all others
                 (`headers`, `timeout`, `auth`) to the client.
         """
-        if transport is None:
-            names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
-            below = {name: options.pop(name) for name in names if name in options}
-            transport = httpx.AsyncHTTPTransport(**below)
-        guarded = GuardTransport(transport, self.desk, self._sends, self._builds)
+        guarded = GuardTransport(transport or _sending(options), self.desk, self._sends, self._builds)
         client = httpx.AsyncClient(transport=guarded, **options)
         guarded.client = ref(client)
         self._guarded[client] = guarded
+        return client
+
+    def sync_httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.Client:  # noqa: ANN401 - passed to httpx as they are
+        """Return a recording, guarded client for code without an event loop, which any thread may use.
+
+        What is asynchronous in it runs on one thread of this guard, until `close`.
+
+        Args:
+            transport: what really sends, on that thread; default an `httpx.AsyncHTTPTransport`.
+            **options: see `httpx_client`.
+        """
+        if self._sync_sends is None:
+            self._sync_sends = Sends(self.desk, self._asking)
+        guarded = GuardTransport(transport or _sending(options), self.desk, self._sync_sends, self._builds)
+        above = SyncGuardTransport(guarded, self._thread)
+        client = httpx.Client(transport=above, **options)
+        above.serve(client)
+        self._sync.add(above)
         return client
 
     def grpc_interceptors(self, url: str | None = None) -> list[grpc.aio.ClientInterceptor]:
@@ -223,6 +244,22 @@ class Guard:
         for client in self._clients:
             await client.aclose()
         self._clients.clear()
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Close the synchronous clients, and end their thread."""
+        for transport in list(self._sync):
+            transport.close()
+        if self._sync_sends is not None:
+            self._thread.run(self._sync_sends.close())
+        self._sync_sends = None
+        self._thread.close()
+
+
+def _sending(options: dict[str, Any]) -> httpx.AsyncHTTPTransport:
+    """Return what really sends, made of the options that are for it, which are taken out."""
+    names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
+    return httpx.AsyncHTTPTransport(**{name: options.pop(name) for name in names if name in options})
 
 
 class GuardInterceptor(ClientCallInterceptor):
