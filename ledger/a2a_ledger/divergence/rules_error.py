@@ -54,6 +54,8 @@ def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     code = number(record.data, "error_code")
     method = text(record.data, "method")
     state = text(record.data, "state_read")
+    if code == VERSION_NOT_SUPPORTED and _asked_otherwise(matter, frozen):
+        return
     if code in {EXTENSION_SUPPORT_REQUIRED, VERSION_NOT_SUPPORTED} or (
         code == METHOD_NOT_FOUND and method in matter.case.worked
     ):
@@ -65,6 +67,13 @@ def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
             pointer, kind = named
             observed = {"state": state, "term": kind, "pointer": pointer}
             yield matter.finding("task-error-mismatch", about="peer", subject=f"{state}:{kind}", observed=observed)
+
+
+def _asked_otherwise(matter: Matter, frozen: Frozen) -> bool:
+    """Say whether the version that is refused is one that only the client chose: then the contract stands."""
+    agreed = frozen.interface["version"] or matter.case.version
+    asked = matter.asked.version if matter.asked is not None else None
+    return asked is not None and agreed is not None and asked != agreed
 
 
 def _terms_named(data: tuple[Json, ...], frozen: Frozen, lookup: Lookup) -> tuple[str, str] | None:

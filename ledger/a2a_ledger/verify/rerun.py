@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
 from a2a_ledger.codec import Hole, canonical, tags_of
 from a2a_ledger.codec.fields import data_of
+from a2a_ledger.contract import FORM
 from a2a_ledger.contract.profile import parse_profile
 from a2a_ledger.divergence import (
     RULE_SET,
@@ -189,7 +190,9 @@ class Rerun:
         for finding in _found(shown.values(), log, profile, rule_sets):
             told = recorded.pop(violation_tag(finding, profile), None)
             if told is not None:
-                self._compare(told, finding, profile, _gap(_evidence(told), shown) if partial else "")
+                self._compare(
+                    told, finding, profile, _form_gap(told) or (_gap(_evidence(told), shown) if partial else "")
+                )
             elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
                 continue  # recorded under other rules, which say the same of it
             elif finding.trigger.n >= verified_to:
@@ -198,13 +201,14 @@ class Rerun:
                 )
             elif finding.task is not None and not self._elsewhere and not (partial and _rests_on_absence(finding)):
                 now = _finding(data_of(violation_of(finding, b"", profile)))
-                gap = _gap([item.n for item in finding.evidence], shown) if partial else ""
+                gap = _other_form(finding.frozen_form)
+                gap = gap or (_gap([item.n for item in finding.evidence], shown) if partial else "")
                 if gap:
                     self._leave(f"{now} at {finding.trigger.n} comes out where {gap}")
                 else:
                     self._differ(finding.trigger.n, "finding", "none", now)
         for told in recorded.values():
-            self._not_found(told, _gap(_evidence(told), shown) if partial else "")
+            self._not_found(told, _form_gap(told) or (_gap(_evidence(told), shown) if partial else ""))
         self.compared.sort()
 
     def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, Record]) -> None:
@@ -272,9 +276,7 @@ class Rerun:
         self._leave(why)
 
 
-def _found(
-    records: Iterable[Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]
-) -> Iterator[Finding]:
+def _found(records: Iterable[Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]) -> Iterator[Finding]:
     """Judge the records by each of these rule sets."""
     judged = [record for record in records if record.type != VIOLATION]
     for rule_set in sorted(rule_sets):
@@ -294,6 +296,17 @@ def _tag_of(record: Record) -> str:
 def _rests_on_absence(finding: Finding) -> bool:
     """Say whether a finding needs all of the peer's stream: it says that something did not happen in between."""
     return finding.rule_class in _NEEDS_PEER or finding.rule in _NEEDS_PEER_RULES
+
+
+def _form_gap(told: Record) -> str:
+    """Say that a recorded finding rests on a contract of another form; "" if not."""
+    form = told.data.get("frozen_form")
+    return _other_form(form if isinstance(form, str) else None)
+
+
+def _other_form(form: str | None) -> str:
+    """Say that a contract was read otherwise then, and with it what a finding says of it."""
+    return f"its contract is of form {form}, here is {FORM}" if form not in {None, FORM} else ""
 
 
 def _gap(evidence: Iterable[int], shown: Mapping[int, Record]) -> str:
