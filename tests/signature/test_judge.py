@@ -219,6 +219,29 @@ def test_a_small_order_key_cannot_vouch_for_any_card() -> None:
     assert "small order" in (told.reason or "")
 
 
+def nameless(document: JsonObject) -> JsonObject:
+    """Return a signature over a document that names no key."""
+    signer = p256()
+    header = {"alg": signer.alg, "typ": "JOSE"}
+    return entry(signer, jcs(document), protected=b64(json.dumps(header).encode()))
+
+
+UNRELATED = [ed().card_key(), rsa2048().card_key("ledger")]
+
+
+@pytest.mark.parametrize("unrelated", [[], UNRELATED[:1], UNRELATED])
+def test_a_signature_that_names_no_key_is_as_strong_as_the_one_key_that_fits(unrelated: list[CardKey]) -> None:
+    document: JsonObject = {**CARD, "x-keys": {"keys": [{"kid": "ec-1", **p256().public()}]}}
+    card = signed(document, nameless(document))
+    told = judge(card, unrelated)
+    assert (told.status, told.key, told.proves) == ("valid", "card", "integrity")
+    told = judge(card, [*unrelated, p256().card_key()])
+    assert (told.status, told.key, told.proves) == ("valid", "policy", "signer")
+    changed = judge(signed({**document, "name": "Other"}, nameless(document)), unrelated)
+    assert (changed.status, changed.key) == ("undecidable", None)
+    assert (changed.reason or "").startswith(f"it names no key; each of the {len(unrelated) + 1} tried: ")
+
+
 # Several signatures. V and I: valid or invalid under a given key; v and i: under one inside the card; u: undecidable.
 INSIDE_KEY: JsonObject = {"kid": "ec-1", **p256().public()}
 DOCUMENT: JsonObject = {**CARD, "x-keys": INSIDE_KEY}

@@ -114,13 +114,11 @@ def _judge_entry(entry: Entry, payloads: _Payloads, keys: Sequence[CardKey]) -> 
     if not candidates:
         return _said("undecidable", header.fault or _no_key(header, keys), header)
     fault = header.fault or _fault_of(entry)
-    best = min((_judge_under(key, fault, entry, header, payloads) for key in candidates), key=rank)
+    each = [_judge_under(key, fault, entry, header, payloads) for key in candidates]
+    if header.kid is None:  # then a key under which it does not verify is only not the one
+        each = [one for one in each if one.status != "invalid"] or [_no_key_fits(each, header)]
+    best = min(each, key=rank)
     reason = best.reason or ""
-    if header.kid is None and best.status == "invalid":
-        best, reason = (
-            _said("undecidable", "", header),
-            f"it names no key; each of the {len(candidates)} tried: {reason}",
-        )
     if best.status != "valid" and len(given) > MAX_KEYS:
         reason += f"; only {MAX_KEYS} of the {len(given)} given keys that it may mean were tried"
     return replace(best, reason=reason)
@@ -134,6 +132,11 @@ def _inside(header: Header, document: CardObject) -> list[CardKey]:
             jwk = public_jwk(header.jwk)
             inside = [CardKey(header.kid or thumbprint(jwk), jwk, "card"), *inside]
     return inside[:MAX_KEYS]
+
+
+def _no_key_fits(each: Sequence[Judgement], header: Header) -> Judgement:
+    first = min(each, key=rank)
+    return _said("undecidable", f"it names no key; each of the {len(each)} tried: {first.reason}", header)
 
 
 def _thumbprint(key: CardKey) -> str | None:
