@@ -152,12 +152,20 @@ def _host(name: str) -> str:
 
 
 def _label(label: str) -> str:
-    """Return one label of a host name as unicode in lower case, however it was spelled (RFC 5890)."""
-    text = label.lower()
-    if text.startswith(_ACE):
-        with contextlib.suppress(UnicodeError):
-            text = text[len(_ACE) :].encode("ascii").decode("punycode")
-    return unicodedata.normalize("NFC", text)
+    """Return one label of a host name as unicode in lower case, however it was spelled (RFC 5890 section 2.3.2.1).
+
+    What only looks like an A-label stays as it is: one that decodes to nothing, to ASCII, or to what would be
+    encoded otherwise is a DNS name of its own.
+    """
+    text = unicodedata.normalize("NFC", label.lower())
+    if not text.startswith(_ACE):
+        return text
+    with contextlib.suppress(UnicodeError):
+        decoded = text[len(_ACE) :].encode("ascii").decode("punycode")
+        shown = unicodedata.normalize("NFKC", decoded.lower())
+        if shown and not shown.isascii() and _ACE + shown.encode("punycode").decode() == text:
+            return shown
+    return text
 
 
 def _path(path: str) -> str:

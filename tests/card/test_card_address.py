@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from a2a_ledger.address import url_difference, wire_url
 from a2a_ledger.card import agent_card_url, origin_of, peer_id, peer_url
 from a2a_ledger.contract import normal_url, same_url
 
@@ -66,3 +69,27 @@ def test_without_a_card_url_the_well_known_path_of_the_origin_stands() -> None:
     assert agent_card_url("http://[::1]:9000/rpc") == "http://[::1]:9000/.well-known/agent-card.json"
     assert agent_card_url("Agent.example:50051") == "https://agent.example:50051/.well-known/agent-card.json"
     assert origin_of("https://u@V.example:443/a") == "https://v.example"
+
+
+@given(st.from_regex(r"xn--[a-z0-9-]{1,12}|[a-z0-9]{1,8}", fullmatch=True))
+@example("xn--api-")  # decodes to ASCII
+@example("xn--")
+@example("xn--a")  # decodes to nothing
+@example("xn--999999999")
+@example("xn--mnchen-3ya")
+@example("xn--mnchen-3YA")
+@example("xn--Mnchen-r9a")
+@example("xn--cafe-yvc")  # decodes to a combining accent
+@example("xn--a7i")  # decodes to a full-width letter
+def test_two_dns_names_are_never_one_place(label: str) -> None:
+    """A host's one spelling leads back to it, encoded by RFC 3492 as Python does: so no two hosts share one."""
+    shown = wire_url(f"https://{label}.example/").removeprefix("https://").removesuffix(".example/")
+    back = shown if shown.isascii() else "xn--" + shown.encode("punycode").decode()
+    assert back == label.lower()
+
+
+def test_two_spellings_of_one_dns_name_are_one_place() -> None:
+    for unicode, ascii_ in (("münchen", "xn--mnchen-3ya"), ("BÜCHER", "XN--BCHER-KVA"), ("例え", "xn--r8jz45g")):
+        assert url_difference(f"https://{unicode}.example/", f"https://{ascii_}.example/") == "url-spelling"
+    assert url_difference("https://xn--api-.vendor.example/", "https://api.vendor.example/") == ""
+    assert url_difference("https://xn--a.evil.example/", "https://xn--b.evil.example/") == ""
