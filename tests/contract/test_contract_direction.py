@@ -326,7 +326,11 @@ def test_skills_move_by_what_governs_them() -> None:
 @pytest.mark.parametrize("own", [{"ghost": []}, "odd", {"strange": []}, {"oauth": "work"}])
 def test_a_skill_that_becomes_open_is_weaker_whatever_it_asked_for(own: Json) -> None:
     base = schemes(oauth=OAUTH, strange={"type": "x402"})
-    old, new = ({**base, "skills": [skill("s", one), skill("kept", own)]} for one in (own, {}))
+
+    def card(one: Json) -> Object:
+        return {**base, "skills": [skill("s", one), skill("kept", own)]}
+
+    old, new = card(own), card({})
     assert moved(old, new) == ("weaker", {"s": "weaker"})
     assert moved(new, old) == ("stricter", {"s": "stricter"})
 
@@ -343,6 +347,28 @@ def test_skills_of_both_halves_are_compared() -> None:
     strict: Json = {"id": "s", "securityRequirements": [{"schemes": {"m": {}}}], "security": [{"m": []}]}
     lax: Json = {"id": "s", "securityRequirements": [{"schemes": {"m": {}}}], "security": []}
     assert moved({**both, "skills": [strict]}, {**both, "skills": [lax]}) == ("weaker", {"s": "weaker"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("1e21", "1e+21"),
+        ("1E21", "1e+21"),
+        ("0.000001", "0.000001"),
+        ("7.0", "7"),
+        ('{"b": 1e-7, "a": [1.50]}', '{"a":[1.5],"b":1e-7}'),
+    ],
+)
+def test_a_skill_id_that_is_no_text_is_its_rfc_8785_text(name: str, text: str) -> None:
+    """The spellings of numbers are those of RFC 8785 section 3.2.2.3."""
+
+    def card(security: str) -> bytes:
+        skill = f'{{"id":{name},"security":{security}}}'
+        return f'{{"name":"n","url":"https://h.example","protocolVersion":"0.3","skills":[{skill}]}}'.encode()
+
+    found = diff(read_card(card('[{"m":[]}]')), read_card(card("[{}]")))
+    assert dict(found.skills) == {text: "weaker"}
+    assert [(one.pointer, one.kind) for one in found.changes] == [("/skills/0/security", "contract")]
 
 
 def test_a_skill_id_of_any_type_is_a_name() -> None:

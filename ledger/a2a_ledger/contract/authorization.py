@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.contract.card_json import CardObject, comparable, json_text, printable
+from a2a_ledger.contract.card_json import CardObject, comparable, printable
 from a2a_ledger.contract.dialect import member
 from a2a_ledger.contract.direction import Direction, combine, compare_definitions, compare_requirements
+from a2a_ledger.contract.pairing import name_of
 from a2a_ledger.contract.requirements import open_schemes, without_open
 
 if TYPE_CHECKING:
@@ -69,11 +70,10 @@ def movement(old: Side, new: Side) -> Movement:
 
 
 def skill_ids(card: Card) -> set[str]:
-    """Return the ids of a card's skills; "" for one without, the JSON text of one that is no text."""
+    """Return the ids of a card's skills; "" for one without, the RFC 8785 text of one that is no text."""
     listed = member(card.document, "skills")
     skills = listed if isinstance(listed, list) else [] if listed is None else [listed]
-    ids = (member(skill, "id") for skill in skills)
-    return {one if isinstance(one, str) else "" if one is None else json_text(one) for one in ids}
+    return {name_of(skill, "id") for skill in skills}
 
 
 def _governing(value: CardObject, version: str) -> _Governing:

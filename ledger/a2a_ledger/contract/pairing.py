@@ -5,10 +5,11 @@ So one inserted skill, extension or interface is one change, and a rename is one
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from a2a_ledger.address import normal_url, wire_url
-from a2a_ledger.contract.card_json import CardValue, comparable, json_text
+from a2a_ledger.contract.card_json import CardValue, comparable
 from a2a_ledger.contract.dialect import member
 from a2a_ledger.contract.normal_form import major_minor
 
@@ -36,13 +37,13 @@ def pair_items(old: Sequence[CardValue], new: Sequence[CardValue], keys: Iterabl
     mine, theirs = dict(enumerate(old)), dict(enumerate(new))
     found: list[Pair] = []
     for key in (comparable, *keys):
-        waiting: dict[Hashable, list[int]] = {}
+        waiting: dict[Hashable, deque[int]] = {}
         for place, item in mine.items():
-            waiting.setdefault(key(item), []).append(place)
+            waiting.setdefault(key(item), deque()).append(place)
         for place, item in list(theirs.items()):
             name = key(item)
             if name is not None and waiting.get(name):
-                before = waiting[name].pop(0)
+                before = waiting[name].popleft()
                 found.append(Pair(before, place))
                 del mine[before], theirs[place]
     found += [
@@ -92,7 +93,7 @@ def name_of(item: CardValue, key: str) -> str:
 
 
 def _text_of(value: CardValue) -> str | None:
-    return value if isinstance(value, str) or value is None else json_text(value)
+    return value if isinstance(value, str) or value is None else comparable(value).decode()
 
 
 class Endpoint(NamedTuple):
