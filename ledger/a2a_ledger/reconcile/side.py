@@ -133,8 +133,9 @@ def bundle_side(source: bytes, policy: Policy | None = None, trust: Sequence[str
         checkpoint = read_checkpoint(bundle)
         rows, leaves, _ = read_leaves(bundle, checkpoint.origin)
         shown = Shown(bundle, rows, leaves, checkpoint.origin)
-    except LedgerError as problem:
-        return BundleSide(SideReport("bundle", "", "invalid", str(problem)), whole=False, _records={})
+    except Exception as problem:  # noqa: BLE001 - nothing that a stranger wrote may end in a traceback; `verify` has said so
+        why = str(problem) if isinstance(problem, LedgerError) else f"it cannot be read: {problem!r:.200}"
+        return BundleSide(SideReport("bundle", "", "invalid", why), whole=False, _records={})
     whole = any(claim.claim == "C3" and claim.status == "VALID" for claim in report.claims)
     said = SideReport("bundle", checkpoint.origin, report.verdict, detail)
     return BundleSide(said, whole, {n: shown.records[n] for n in sorted(shown.records)})
