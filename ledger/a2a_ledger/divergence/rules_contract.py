@@ -74,7 +74,8 @@ def _version_skew(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     if spoken is not None and _major(spoken) != _major(agreed):
         yield _skew(matter, "peer", agreed, spoken)
     elif matter.record.data.get("error_code") == VERSION_NOT_SUPPORTED:
-        yield _skew(matter, "peer", agreed, None)
+        chosen = asked.version if asked is not None and asked.version != agreed else None
+        yield _skew(matter, "peer" if chosen is None else "client", agreed, chosen)  # whose choice was refused?
 
 
 def _skew(matter: Matter, about: str, agreed: str, spoken: str | None) -> Finding:
