@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_ledger.audit import audit_ledger
-from a2a_ledger_projections import peers, task_contracts
+from a2a_ledger_projections import peers, task_contracts, waits
 from a2a_ledger_projections.base import compare
 from tests.evidence.conftest import reopened
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
     from tests.evidence.conftest import Case
 
-VIEWS = (task_contracts.VIEW, peers.VIEW)
+VIEWS = (task_contracts.VIEW, peers.VIEW, waits.VIEW)
 
 # What a changed column has to be reported as. A change may show in further ways; this one is the cause.
 KINDS = {

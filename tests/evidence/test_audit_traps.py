@@ -13,7 +13,7 @@ from a2a_ledger.audit import audit_ledger
 from a2a_ledger.events import CheckpointAnchored, KeyAdded, KeyRevoked, MessageRecorded
 from a2a_ledger.keys import COSIGNATURE, Verifier, generate
 from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
-from a2a_ledger_projections import peers, task_contracts
+from a2a_ledger_projections import peers, task_contracts, waits
 from a2a_ledger_projections.base import differences
 from a2a_ledger_projections.view import create_table
 from tests.evidence.conftest import reopened
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport
     from tests.evidence.conftest import Case
 
-VIEWS = (task_contracts.VIEW, peers.VIEW)
+VIEWS = (task_contracts.VIEW, peers.VIEW, waits.VIEW)
 PEERS = peers.VIEW.table
 PEERS_SQL = create_table(PEERS).replace("IF NOT EXISTS ", "")
 
