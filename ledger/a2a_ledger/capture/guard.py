@@ -1,66 +1,53 @@
-"""The guard for a2a-sdk 1.3: a recording, guarded httpx client, an interceptor, or a ready SDK client.
+"""The guard for a2a-sdk 1.3 and 0.3: recording, guarded clients and channels, an interceptor, or a ready SDK client.
 
     client = await guard(ContractLedger.open("audit")).create_client("https://vendor.example")
 
 The interceptor opens the call, decides and attaches the pin; the transport below the SDK records
-every byte and completes the capture with the interface seen on the wire. Raising in `before`
+every byte and completes the capture with the interface seen on the wire. An interceptor that raises
 stops the call: nothing has left (docs/format.md sections 8 and 9).
+
+Without an SDK, or with parts of one, `httpx_client`, `sync_httpx_client` and `grpc_channel_factory`
+decide and record alone, and only the pin is missing. SDK 0.3 calls its interceptors for JSON-RPC alone,
+so its HTTP+JSON and gRPC calls are guarded that way too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import TYPE_CHECKING, Any, Self, cast
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 import httpx
-from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
-from a2a.client.card_resolver import parse_agent_card
-from google.protobuf.json_format import MessageToJson
 
 from a2a_ledger.address import CARD_PATH
 from a2a_ledger.capture.asking import Asking
 from a2a_ledger.capture.attribution import peer_of_card
-from a2a_ledger.capture.bound import call_is_open, call_on, expect_extended, taken_over
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.loop_thread import LoopThread
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.sync import SyncGuardTransport
 from a2a_ledger.capture.transport import GuardTransport
-from a2a_ledger.card import read_card
-from a2a_ledger.contract import contract_of
 from a2a_ledger.errors import UsageError
-from a2a_ledger.wire import EXTENSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import grpc.aio
-    from a2a.client import Client
-    from a2a.client.interceptors import AfterArgs, BeforeArgs
-    from a2a.types.a2a_pb2 import AgentCard, SendMessageRequest
+    from a2a.client import Client, ClientCallInterceptor, ClientConfig
 
-    from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.capture.rpc.calls import Calls
     from a2a_ledger.capture.rpc.interceptors import MakeChannel
+    from a2a_ledger.capture.sdk13 import GuardInterceptor
     from a2a_ledger.ledger import ContractLedger
-
-_log = logging.getLogger(__name__)
-
-CLIENT_VERSIONS = ("1.0", "0.3")
-"""The protocol versions that a2a-sdk 1.3's client speaks."""
-
-_SENDS = frozenset({"send_message", "send_message_streaming"})
-_EXTENDED = "get_extended_agent_card"
 
 
 def guard(
     ledger: ContractLedger,
     *,
-    client_versions: Sequence[str] = CLIENT_VERSIONS,
+    client_versions: Sequence[str] | None = None,
     redact: Redactor | None = None,
     credentials_visible: bool = True,
 ) -> Guard:
@@ -68,7 +55,8 @@ def guard(
 
     Args:
         ledger: where everything is recorded.
-        client_versions: protocol versions that the client's state machine is made for.
+        client_versions: protocol versions that the client's state machine is made for; default those of the
+            a2a-sdk that is installed.
         redact: the user's own redaction, beside the one that always happens.
         credentials_visible: False where an egress proxy adds credentials behind this process: their
             absence then proves nothing.
@@ -83,14 +71,14 @@ class Guard:
         self,
         ledger: ContractLedger,
         *,
-        client_versions: Sequence[str] = CLIENT_VERSIONS,
+        client_versions: Sequence[str] | None = None,
         redact: Redactor | None = None,
         credentials_visible: bool = True,
     ) -> None:
         self.ledger = ledger
         self.desk = Desk(
             ledger,
-            client_versions=tuple(client_versions),
+            client_versions=tuple(_versions() if client_versions is None else client_versions),
             redact=redact,
             credentials_visible=credentials_visible,
         )
@@ -174,7 +162,8 @@ class Guard:
 
         It comes last, so that it sees the credentials that the others put in: the card is asked for with them too.
         """
-        return GuardInterceptor(self.desk, self._sends)
+        made: GuardInterceptor = _sdk().GuardInterceptor(self.desk, self._sends)
+        return made
 
     async def create_client(
         self,
@@ -203,7 +192,8 @@ class Guard:
             ContractChangedError: the contract changed since it was last seen; build again to accept.
             SendRefusedError: the freshness table says not now.
         """
-        chosen = config or ClientConfig(streaming=True, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"])
+        sdk = _sdk()
+        chosen = config or sdk.default_config()
         if chosen.httpx_client is None:
             chosen.httpx_client = self.httpx_client(transport, **options)
             self._clients.append(chosen.httpx_client)
@@ -212,15 +202,15 @@ class Guard:
                 "expected a guarded httpx client in the SDK's configuration, found another one: what it sends would "
                 "be neither recorded nor stopped; make it with Guard.httpx_client()"
             )
-        if "GRPC" in chosen.supported_protocol_bindings and chosen.grpc_channel_factory is None:
+        if "GRPC" in sdk.bindings_of(chosen) and chosen.grpc_channel_factory is None:
             chosen.grpc_channel_factory = self.grpc_channel_factory()
         path = relative_card_path if relative_card_path is not None else CARD_PATH
         card_url = f"{url.rstrip('/')}/{path.lstrip('/')}"
         if relative_card_path is not None:
             self.desk.expect_card_at(card_url)
         interceptor = self.interceptor()
-        client = await ClientFactory(chosen).create_from_url(
-            url, interceptors=[*interceptors, interceptor], relative_card_path=relative_card_path
+        client: Client = await sdk.connect(
+            chosen, url, interceptors=[*interceptors, interceptor], relative_card_path=relative_card_path
         )
         transport_used = self._guarded.get(chosen.httpx_client)
         interceptor.built_from(self.desk.handed_to(transport_used, peer_of_card(card_url).id))
@@ -256,113 +246,26 @@ class Guard:
         self._thread.close()
 
 
+def _sdk() -> Any:  # noqa: ANN401 - one of two modules with the same names, of which one can be loaded
+    """Return what is made for the a2a-sdk that is installed."""
+    if _versions() == ("0.3",):
+        from a2a_ledger.capture import sdk03  # noqa: PLC0415 - the other one cannot be imported
+
+        return sdk03
+    from a2a_ledger.capture import sdk13  # noqa: PLC0415 - the other one cannot be imported
+
+    return sdk13
+
+
+def _versions() -> tuple[str, ...]:
+    """Return the protocol versions that the client of the installed a2a-sdk speaks."""
+    try:
+        return ("0.3",) if metadata.version("a2a-sdk").startswith("0.") else ("1.0", "0.3")
+    except metadata.PackageNotFoundError:  # a client of one's own, of which nothing is known
+        return ("1.0", "0.3")
+
+
 def _sending(options: dict[str, Any]) -> httpx.AsyncHTTPTransport:
     """Return what really sends, made of the options that are for it, which are taken out."""
     names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
     return httpx.AsyncHTTPTransport(**{name: options.pop(name) for name in names if name in options})
-
-
-class GuardInterceptor(ClientCallInterceptor):
-    """Opens each send: decides, pins, and stops what must not leave."""
-
-    def __init__(self, desk: Desk, sends: Sends) -> None:
-        self._desk = desk
-        self._sends = sends
-        self._bound: dict[bytes, BoundCard] = {}
-
-    async def before(self, args: BeforeArgs) -> None:
-        """Decide before a send; every other call is recorded by the transport alone, which is told the card.
-
-        Raises:
-            ContractChangedError: the contract changed; nothing was sent.
-            SpentClientError: an earlier send found that; build the client again.
-            LedgerUnavailableError: the ledger cannot be read or written.
-        """
-        if args.method == _EXTENDED:
-            expect_extended()
-        if args.method not in _SENDS:
-            call_on(self._known(args.agent_card))
-            return
-        call_on(None)
-        request = cast("SendMessageRequest", args.input)
-        bound = await self._card_of(args.agent_card)
-        route = bound.route
-        if route is not None and args.context is not None:  # what interceptors before this one have put in
-            put_in = list((args.context.service_parameters or {}).items())
-            self._desk.cards.refresh(route.transport, route.ask.full_url, put_in, route)
-        message = request.message
-        pin = await self._sends.begin(
-            bound, message_id=message.message_id, peer_task=message.task_id or None, extensions=message.extensions
-        )
-        if pin is not None:
-            message.metadata.update({EXTENSION: pin})
-            if EXTENSION not in message.extensions:
-                message.extensions.append(EXTENSION)
-
-    def built_from(self, bound: BoundCard | None) -> None:
-        """Take note of the card that this client was built from, the same bytes being served elsewhere or not."""
-        if bound is not None and (key := _parsed(bound.document)) is not None:
-            self._bound[key] = bound.for_new_client()
-
-    async def after(self, args: AfterArgs) -> None:
-        """Say it when a send went past the guard; all else the transport has recorded already."""
-        call_on(None)
-        if args.method in _SENDS and call_is_open():
-            _log.error(
-                "a send left through an httpx client, or a gRPC channel, that is not guarded: it is not recorded"
-            )
-        if args.method == _EXTENDED:
-            await self._goes_on_with(args.agent_card, cast("AgentCard", args.result))
-
-    async def _goes_on_with(self, before: AgentCard, extended: AgentCard) -> None:
-        """Bind the client to the extended card that the SDK takes over in the place of the one it was built from.
-
-        One that did not pass through a guarded transport as a card that can be frozen is not known: the client
-        stays bound to the card that was fetched.
-        """
-        key = extended.SerializeToString(deterministic=True)
-        came = taken_over()
-        if came is not None:
-            self._bound[key] = came.for_new_client()
-            return
-        if key in self._bound or any(_parsed(known.document) == key for known in self._desk.recent_cards()):
-            return
-        bound = self._bound[key] = await self._card_of(before)
-        contract = contract_of(read_card(MessageToJson(extended).encode()))
-        if contract is None or contract.hash != bound.contract.hash:
-            _log.warning(
-                "%s: the extended card has another contract than the card that was fetched; what is frozen and asked "
-                "for again is the fetched one",
-                bound.peer_url,
-            )
-
-    async def _card_of(self, card: AgentCard) -> BoundCard:
-        """Return the fetch that this parsed card came from; a card from elsewhere is recorded as configured."""
-        known = self._known(card)
-        if known is not None:
-            return known
-        key = card.SerializeToString(deterministic=True)
-        bound = await self._desk.bind_found(lambda document: _parsed(document) == key)
-        if bound is None:
-            bound = await self._desk.bind_configured(MessageToJson(card).encode())
-        self._bound[key] = bound.for_new_client()
-        return self._bound[key]
-
-    def _known(self, card: AgentCard) -> BoundCard | None:
-        """Return the fetch that this parsed card came from, if this process knows it as a card."""
-        key = card.SerializeToString(deterministic=True)
-        if key not in self._bound:
-            recent = (known for known in self._desk.recent_cards() if _parsed(known.document) == key)
-            if (found := next(recent, None)) is None:
-                return None
-            self._bound[key] = found.for_new_client()
-        return self._bound[key]
-
-
-def _parsed(document: dict[str, Any]) -> bytes | None:
-    """Return what the SDK makes of a card, as bytes to compare; None when it makes nothing of it."""
-    try:
-        serialized: bytes = parse_agent_card(document).SerializeToString(deterministic=True)
-    except Exception:  # noqa: BLE001 - whatever the SDK raises on this card, it made no client from it
-        return None
-    return serialized
