@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from a2a.server.context import ServerCallContext
     from a2a.server.events import EventQueue
+    from a2a.server.tasks import PushNotificationConfigStore, PushNotificationSender, TaskStore
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 
@@ -110,7 +111,13 @@ class Agent:
     """The running agent: its url, its card and what came over its wire."""
 
     def __init__(
-        self, *, versions: tuple[str, ...] = ("1.0", "0.3"), cache_control: str | None = None, extended: bool = False
+        self,
+        *,
+        versions: tuple[str, ...] = ("1.0", "0.3"),
+        cache_control: str | None = None,
+        extended: bool = False,
+        tasks: Callable[[str], TaskStore] | None = None,
+        pushes: Callable[[str], tuple[PushNotificationConfigStore, PushNotificationSender]] | None = None,
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -134,9 +141,14 @@ class Agent:
             self.extended.CopyFrom(self.card)
             self.extended.description = "for those who may know"
             self.extended.skills.append(AgentSkill(id="more", name="more", description="more", tags=["more"]))
+        configs, sender = pushes(self.url) if pushes is not None else (None, None)
+        if sender is not None:
+            self.card.capabilities.push_notifications = True
         handler = DefaultRequestHandler(
             agent_executor=Worker(),
-            task_store=InMemoryTaskStore(),
+            task_store=tasks(self.url) if tasks is not None else InMemoryTaskStore(),
+            push_config_store=configs,
+            push_sender=sender,
             agent_card=self.card,
             extended_agent_card=self.extended if extended else None,
             extended_card_modifier=self.extended_for if extended else None,

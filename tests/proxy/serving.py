@@ -24,7 +24,7 @@ def free_port() -> int:
 class Serving:
     """Serves an application while the context lasts."""
 
-    def __init__(self, app: AsgiApp, port: int | None = None) -> None:
+    def __init__(self, app: AsgiApp, port: int | None = None, *, lifespan: bool = True) -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         config = uvicorn.Config(
@@ -32,7 +32,7 @@ class Serving:
             host="127.0.0.1",
             port=self.port,
             log_level="critical",
-            lifespan="on",
+            lifespan="on" if lifespan else "off",
             server_header=False,
             date_header=False,
             ws="none",

@@ -25,6 +25,19 @@ from tests.capture.conftest import send
 if TYPE_CHECKING:
     from a2a.client import Client
 
+    from tests.capture.agent import Agent
+
+
+def speak_only(agent: Agent, version: str) -> None:
+    """Let an agent's card offer one version alone, over both bindings."""
+    for interface in list(agent.card.supported_interfaces):
+        if interface.protocol_version != version:
+            agent.card.supported_interfaces.remove(interface)
+    if version == "0.3":
+        agent.card.supported_interfaces.add(
+            url=agent.url + "/rest", protocol_binding="HTTP+JSON", protocol_version=version
+        )
+
 
 async def honest(url: str, *, bindings: list[str], streaming: bool, version: str = "1.0") -> list[str]:
     """Do all of it with an agent at a url; return the states that the tasks ended in, as the client saw them."""

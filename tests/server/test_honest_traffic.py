@@ -12,7 +12,7 @@ from a2a_ledger.address import peer_id
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger_projections.verifier import follower
 from tests.proxy.conftest import only
-from tests.proxy.traffic import honest
+from tests.proxy.traffic import honest, speak_only
 
 if TYPE_CHECKING:
     from tests.capture.agent import Agent
@@ -27,13 +27,7 @@ WELL_KNOWN = "/.well-known/agent-card.json"
 async def test_nothing_is_other_and_everything_is_recorded(
     agent: Agent, open_ledger: OpenLedger, bindings: list[str], streaming: bool, version: str
 ) -> None:
-    if version == "0.3":
-        for listed in list(agent.card.supported_interfaces):
-            if interface.protocol_version != version:
-                agent.card.supported_interfaces.remove(interface)
-        agent.card.supported_interfaces.add(
-            url=agent.url + "/rest", protocol_binding="HTTP+JSON", protocol_version=version
-        )
+    speak_only(agent, version)
     directly = await honest(agent.url, bindings=bindings, streaming=streaming, version=version)
     before = len(agent.wire.seen)
     ledger = open_ledger(mode="enforce")
@@ -61,7 +55,7 @@ async def test_nothing_is_other_and_everything_is_recorded(
     assert served[0].content("body") == card
     assert [r.stream for r in served] == ["peer:self"] * len(served)
     assert {json.dumps(r.data["fetch"]) for r in captures} == {json.dumps(served[0].ref)}
-    assert {str(r.data["contract_hash"]) for r in captures} == {served[0].data["contract_hash"]}
+    assert {str(r.data["contract_hash"]) for r in captures} == {str(served[0].data["contract_hash"])}
     used = agent.url + ("/rpc" if bindings == ["JSONRPC"] else "/rest")
     assert [one["url"] for r in captures if isinstance(one := r.data["interface"], dict)] == [used] * 6
     verifier = follower(ledger)

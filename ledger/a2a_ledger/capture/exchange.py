@@ -77,6 +77,7 @@ class Exchange:
     async def failed(self, failure: Failure, *, status: int | None = None) -> None:
         """Record that no whole answer came."""
         written = await self._write([self._failure(failure, status)])
+        self.desk.siblings.told(self.stream)
         if self.card is not None and written:
             self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
 
@@ -186,6 +187,7 @@ class Exchange:
         )
         self.head = None
         await self._write([self._draft(event, blobs)])
+        self.desk.siblings.told(self.stream)
 
     # ---- inside ---------------------------------------------------------------------------------------------------
 
@@ -204,6 +206,8 @@ class Exchange:
             findings = self.arrivals.judge(written, self.stream) if self.arrivals is not None else []
         if any(leg.state_read in PAST_SUBMITTED for leg in legs):
             self.desk.siblings.settle(self.stream)
+        else:
+            self.desk.siblings.told(self.stream)
         return written, findings
 
     async def _write(self, drafts: list[Draft]) -> list[Appended]:

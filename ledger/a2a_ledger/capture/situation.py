@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.capture.peerview import KeptCard, PeerView, age_seconds
 from a2a_ledger.codec import timestamp
@@ -31,6 +31,7 @@ PAST_SUBMITTED = frozenset(
 )
 _MAX_LISTED = 16
 _MAX_WATCHED = 256
+_LOOK_AGAIN = timedelta(seconds=1)
 _PAGE = 32
 _OPENING = 4
 """Records at the beginning of a task among which its capture stands."""
@@ -78,12 +79,26 @@ def again(first: Decided, outcome: str, etag: str | None, *, manifest_stands: bo
     return take(inputs)
 
 
+class _Sibling(NamedTuple):
+    """A send whose task is not seen past `submitted`."""
+
+    sent_at: str
+    caller: str
+    looked: datetime | None = None
+    """When its state was last read from the log."""
+    state: str = ""
+
+
 class SiblingWatch:
-    """The sends to a peer that are not seen past `submitted`: each look reads only what is new since the last."""
+    """The sends to a peer that are not seen past `submitted`: each look reads only what is new since the last.
+
+    What this process records of a task is told at once; what only others record is looked up once a second, since a
+    look at every task of many that run at once costs more than all the rest of a decision.
+    """
 
     def __init__(self, reader: LogReader) -> None:
         self._reader = reader
-        self._waiting: dict[str, OrderedDict[str, tuple[str, str]]] = {}
+        self._waiting: dict[str, OrderedDict[str, _Sibling]] = {}
         self._seen: dict[str, int] = {}
         self._settled: OrderedDict[str, None] = OrderedDict()
         self._looking = threading.Lock()
@@ -94,6 +109,13 @@ class SiblingWatch:
             self._settled[stream] = None
             if len(self._settled) > _MAX_WATCHED:
                 self._settled.popitem(last=False)
+
+    def told(self, stream: str) -> None:
+        """Take note that this process recorded something that was said of a task, so that it is looked up again."""
+        with self._looking:
+            for waiting in self._waiting.values():
+                if (sibling := waiting.get(stream)) is not None:
+                    waiting[stream] = sibling._replace(looked=None)
 
     def open_sends(self, peer: str, now: datetime, limit: int, *, caller: str | None) -> list[JsonObject]:
         """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`.
@@ -108,33 +130,45 @@ class SiblingWatch:
             waiting = self._waiting.setdefault(peer, OrderedDict())
             self._take_in(peer, waiting, now, limit)
             found: list[JsonObject] = []
-            for stream, (sent_at, sender) in list(waiting.items()):
-                if stream in self._settled or age_seconds(sent_at, now) >= limit:
+            for stream, sibling in list(waiting.items()):
+                if stream in self._settled or age_seconds(sibling.sent_at, now) >= limit:
                     del waiting[stream]
                     continue
-                if caller not in {None, sender}:
+                if caller not in {None, sibling.caller}:
                     continue
-                state = task_state(self._reader, stream)
-                if state in PAST_SUBMITTED or ended_in_error(self._reader, stream):
+                looked = self._look(stream, sibling, now)
+                if looked is None:
                     del waiting[stream]
-                elif len(found) < _MAX_LISTED:
-                    found.append({"state": state, "sent_at": sent_at})
+                    continue
+                waiting[stream] = looked
+                found.append({"state": looked.state, "sent_at": looked.sent_at})
+                if len(found) == _MAX_LISTED:
+                    break
             return found
 
-    def _take_in(self, peer: str, waiting: OrderedDict[str, tuple[str, str]], now: datetime, limit: int) -> None:
+    def _look(self, stream: str, sibling: _Sibling, now: datetime) -> _Sibling | None:
+        """Return a send as it stands, looked up if that was not done just now; None: it is past `submitted`."""
+        if sibling.looked is not None and sibling.looked < now < sibling.looked + _LOOK_AGAIN:
+            return sibling
+        state = task_state(self._reader, stream)
+        if state in PAST_SUBMITTED or ended_in_error(self._reader, stream):
+            return None
+        return sibling._replace(looked=now, state=state)
+
+    def _take_in(self, peer: str, waiting: OrderedDict[str, _Sibling], now: datetime, limit: int) -> None:
         """Watch the sends since the last look that are younger than `limit`, the newest 256 of them."""
         places = self._reader.tagged_places(f"sent:{peer}", after=self._seen.get(peer, -1), limit=_MAX_WATCHED)
         if not places:
             return
         self._seen[peer] = places[0][0]
-        young: list[tuple[str, tuple[str, str]]] = []
+        young: list[tuple[str, _Sibling]] = []
         for _, stream in places:
             if stream in self._settled:
                 continue
             opening = self._reader.read_stream(stream, limit=_OPENING)
             if age_seconds(opening[0].at, now) >= limit:
                 break
-            young.append((stream, (opening[0].at, _caller(opening))))
+            young.append((stream, _Sibling(opening[0].at, _caller(opening))))
         waiting.update(reversed(young))
         while len(waiting) > _MAX_WATCHED:
             waiting.popitem(last=False)

@@ -11,26 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import httpx
-
 from a2a_ledger.address import CARD_PATH
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.proxy.addresses import Addresses
 from a2a_ledger.capture.proxy.forwarding import Forwarder
+from a2a_ledger.capture.proxy.lanes import Lanes
 from a2a_ledger.capture.proxy.recording import ProxyTransport
 from a2a_ledger.capture.proxy.rewriting import CardRewriter
 from a2a_ledger.capture.server.served_cards import ServedCards
 
 if TYPE_CHECKING:
+    import httpx
+
     from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.capture.server.incoming import AsgiApp, Receive, Scope, Send
     from a2a_ledger.ledger import ContractLedger
 
 __all__ = ["Proxy", "proxy_app"]
-
-_IDLE = 64
-"""Connections to the agent that are kept open at most while nothing passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +65,14 @@ def proxy_app(  # noqa: PLR0913 - what a deployment chooses, all named at the ca
         public: base url by which clients reach the proxy.
         side: `client`: recorded as a client's; `server`: as the agent's own.
         rewrite_card: put the proxy's urls into the cards that pass.
-        transport: what really sends; default an `httpx.AsyncHTTPTransport` that follows no proxy of the environment.
+        transport: what really sends; default `Lanes`, which follows no proxy of the environment.
         redact: the user's own redaction, beside the one that always happens.
 
     Raises:
         UsageError: one of the urls is none.
     """
     addresses = Addresses(upstream, public)
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=_IDLE)
-    inner = transport or httpx.AsyncHTTPTransport(limits=limits, trust_env=False)
+    inner = transport or Lanes()
     keep = ledger.settings.keep_body
     if side == "server":
         card_url = addresses.public_url(CARD_PATH)

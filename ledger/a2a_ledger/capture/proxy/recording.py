@@ -23,11 +23,10 @@ from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import Route, pairs
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.server.answering import decoded
-from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.capture.server.spool import Spool, read_leg
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
-from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -124,7 +123,7 @@ class ProxyTransport(GuardTransport):
         if not isinstance(spool, Spool):
             return await super().handle_async_request(request)
         headers = pairs(request.headers)
-        leg = parse_request(request.method, str(request.url), headers, b"")
+        leg = read_leg(request.method, str(request.url), headers, spool)
         outgoing = Outgoing(leg, headers, spool.head, request.method, tail=spool.tail)
         exchange = None
         with self._desk.failing_as_chosen():
@@ -204,9 +203,12 @@ class ProxyTransport(GuardTransport):
             raise
         finally:
             await response.aclose()
-        await self._whole(exchange, response.status_code, headers, body)
-        response.stream = Spooled(body)
-        return response
+        try:
+            await self._whole(exchange, response.status_code, headers, body)
+        except BaseException:
+            body.close()
+            raise
+        return httpx.Response(response.status_code, headers=response.headers, stream=Spooled(body))
 
     async def _whole(self, exchange: Exchange, status: int, headers: Headers, body: Spool) -> None:
         """Record an answer that came whole."""
@@ -249,7 +251,7 @@ class Redirecting(httpx.AsyncBaseTransport):
         """Send one request."""
         really = request.extensions.get(TARGET)
         if isinstance(really, httpx.URL):
-            headers = [(k, v) for k, v in request.headers.raw if k.lower() != b"host"]
+            headers = [(b"host", really.netloc), *((k, v) for k, v in request.headers.raw if k.lower() != b"host")]
             request = httpx.Request(
                 request.method, really, headers=headers, stream=request.stream, extensions=request.extensions
             )

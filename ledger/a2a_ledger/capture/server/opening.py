@@ -16,9 +16,9 @@ from a2a_ledger.capture.outside import as_said, is_call
 from a2a_ledger.capture.recorder import SERVER, message_event, see
 from a2a_ledger.capture.redacted import bare_url, without_secrets
 from a2a_ledger.capture.server.served_cards import ServedCards
+from a2a_ledger.capture.server.spool import read_leg
 from a2a_ledger.contract import FORM, TERMS_FORM
 from a2a_ledger.events import ContractCaptured, TaskAdopted
-from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,9 +57,8 @@ class Servant:
         Raises:
             LedgerUnavailableError: it could not be recorded.
         """
-        desk, headers, whole = self.desk, request.headers, request.body.tail is None
-        body = request.body.head
-        leg = parse_request(request.method, request.url, headers, body if whole else b"")
+        desk, headers, body = self.desk, request.headers, request.body.head
+        leg = read_leg(request.method, request.url, headers, request.body)
         card = self.cards.in_force()
         seen = see(headers, body, url=leg.url, schemes=card.schemes if card else None)
         seen = seen._replace(tail=request.body.tail)

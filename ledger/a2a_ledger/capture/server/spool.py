@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from a2a_ledger.codec import SECRET, Hole, part_hasher
+from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from a2a_ledger.wire import Headers, Leg
 
 _CHUNK = 64 * 1024
 
@@ -72,3 +76,9 @@ class Spool:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def read_leg(method: str, url: str, headers: Headers, body: Spool) -> Leg:
+    """Read a request; of one that is too long, or broke off, what its head and the beginning of its body say."""
+    leg = parse_request(method, url, headers, body.head if body.tail is None else b"")
+    return replace(leg, binding="JSONRPC") if leg.binding == "unknown" and b'"jsonrpc"' in body.head else leg

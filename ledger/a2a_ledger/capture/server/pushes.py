@@ -1,0 +1,214 @@
+"""Pushes: those that a client receives, and those that an agent sends (docs/format.md section 14).
+
+    routes = [Route("/pushes", PushReceiver(ledger, ["https://vendor.example/.well-known/agent-card.json"]))]
+    sender = BasePushNotificationSender(httpx.AsyncClient(transport=PushTransport(ledger, my_card_url)), configs)
+
+Whoever knows a webhook's url can post to it. A push without the token that was agreed for its task is recorded with
+the peer and never with the task, so that nobody can put words into the mouth of a peer, and is answered 401.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import httpx
+
+from a2a_ledger.capture.attribution import peer_at, peer_of_card
+from a2a_ledger.capture.desk import Desk
+from a2a_ledger.capture.failures import Failure, describe_failure
+from a2a_ledger.capture.recorder import SERVER, failure_event, message_event, see
+from a2a_ledger.capture.redacted import without_secrets
+from a2a_ledger.capture.route import pairs
+from a2a_ledger.capture.server.incoming import Incoming
+from a2a_ledger.capture.server.opening import served_stream
+from a2a_ledger.capture.server.problem import send_problem, send_status
+from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.errors import LedgerError
+from a2a_ledger.events import TaskBound
+from a2a_ledger.wire import parse_push
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from a2a_ledger.capture.redacted import Seen
+    from a2a_ledger.capture.server.incoming import Receive, Scope, Send
+    from a2a_ledger.events import Credential, Ref
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.wire import Leg
+
+_log = logging.getLogger(__name__)
+
+_TOKEN = "push-token"  # noqa: S105 - the name of the scheme, no token
+_HTTP_ERROR = 400
+_NEWEST = 64
+"""Newest sends to a peer among which the task of a push is looked for that outran the answer."""
+
+_LOOK_BACK = 512
+"""Newest records of a task among which the token that was agreed is looked for."""
+
+
+class PushReceiver:
+    """An ASGI application that a client's webhook url leads to."""
+
+    def __init__(
+        self, ledger: ContractLedger, card_urls: Sequence[str], handle: Callable[[bytes], Awaitable[None]] | None = None
+    ) -> None:
+        """Receive pushes.
+
+        Args:
+            ledger: the client's ledger.
+            card_urls: public cards of the peers whose pushes come here; one of a task that none of them has is
+                recorded with the first.
+            handle: gets the body of each push that is recorded and not refused.
+        """
+        self._desk = Desk(ledger, client_versions=(), redact=None)
+        self._peers = [peer_of_card(url).id for url in card_urls]
+        self._handle = handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take one push."""
+        if scope["type"] != "http":
+            return
+        ledger = self._desk.ledger
+        request = Incoming(scope, receive, Spool(ledger.settings.keep_body, ledger.entropy))
+        try:
+            if not await request.read():
+                return
+            if request.method != "POST" or request.body.tail is not None:
+                await send_status(send, 405 if request.method != "POST" else 413, "no-push", "expected a push")
+                return
+            fits = await self._record(request)
+        except LedgerError as error:
+            await send_problem(send, error)
+            return
+        finally:
+            body = request.body.head
+            request.body.close()
+        if not fits:
+            await send_status(send, 401, "push-token", "expected the token that was agreed for this task")
+            return
+        if self._handle is not None:
+            await self._handle(body)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _record(self, request: Incoming) -> bool:
+        """Record a push; say whether it has the token that was agreed for its task, or none was."""
+        desk, headers = self._desk, request.headers
+        leg = replace(parse_push(headers, request.body.head), url=request.url)
+        peer, task = self._whose(leg)
+        seen = see(headers, request.body.head, url=request.url)
+        if seen.secrets:
+            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
+        event, blobs = message_event(without_secrets(leg, seen.secrets), seen, peer=peer, at=desk.ledger)
+        carried = _tokens(event.credential or [])
+        task = task or self._in_flight(peer, carried)
+        agreed = self._agreed(task) if task is not None else set[str]()
+        fits = not agreed or bool(agreed & carried)
+        if not fits:
+            odd = "token-differs" if carried else "token-missing"
+            event = replace(event, flags=sorted({*(event.flags or ()), odd}))
+        stream = f"task:{task}" if task is not None and fits else f"peer:{peer}"
+        await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
+        return fits
+
+    def _whose(self, leg: Leg) -> tuple[str, str | None]:
+        """Return the peer, and the local task, that a push speaks of."""
+        for peer in self._peers:
+            task = self._desk.ledger.find_task(peer, leg.task_id) if leg.task_id is not None else None
+            if task is not None:
+                return peer, task
+        return self._peers[0], None
+
+    def _in_flight(self, peer: str, carried: set[str]) -> str | None:
+        """Return the one task with this token whose id we have not been told yet: a push may outrun the answer."""
+        store = self._desk.ledger.store
+        found = [
+            sent.stream.removeprefix("task:")
+            for sent in store.tagged(f"sent:{peer}", limit=_NEWEST, desc=True)
+            if carried
+            and carried & self._agreed(sent.stream.removeprefix("task:"))
+            and all(r.type != TaskBound.TYPE for r in store.read_stream(sent.stream, limit=_LOOK_BACK))
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _agreed(self, task: str) -> set[str]:
+        """Return the marks of the tokens that our requests on a task agreed on; the tokens themselves are nowhere."""
+        found: set[str] = set()
+        for record in self._desk.ledger.store.read_stream(f"task:{task}", limit=_LOOK_BACK, desc=True):
+            if record.data.get("leg") == "request":
+                found |= _tokens(cast("list[Credential]", record.data.get("credential") or []))
+        return found
+
+
+def _tokens(marks: Sequence[Credential]) -> set[str]:
+    return {mark["mac"] for mark in marks if mark["scheme"] == _TOKEN}
+
+
+class PushTransport(httpx.AsyncBaseTransport):
+    """Sends an agent's pushes, each recorded before it leaves."""
+
+    def __init__(
+        self, ledger: ContractLedger, card_url: str, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        """Send pushes.
+
+        Args:
+            ledger: the agent's own ledger.
+            card_url: where the world finds the agent's public card.
+            transport: what really sends.
+        """
+        self._desk = Desk(ledger, client_versions=(), redact=None)
+        self._peer = peer_at(card_url).id
+        self._inner = transport or httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one push.
+
+        Raises:
+            LedgerUnavailableError: it could not be recorded; nothing was sent.
+            httpx.HTTPError: as the inner transport raised it, recorded.
+        """
+        desk, headers, body = self._desk, pairs(request.headers), await request.aread()
+        leg = replace(parse_push(headers, body), url=str(request.url))
+        seen = see(headers, body, url=leg.url)
+        if seen.secrets:
+            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self._peer)
+        leg = without_secrets(leg, seen.secrets)
+        task = desk.ledger.find_task(self._peer, leg.task_id) if leg.task_id is not None else None
+        stream = f"task:{task}" if task else served_stream.get() or f"peer:{self._peer}"
+        event, blobs = message_event(leg, seen, peer=self._peer, at=desk.ledger, side=SERVER)
+        pushed: Ref | None = None
+        with desk.failing_as_chosen():
+            written = await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
+            pushed = written[0].ref if written else None
+        try:
+            response = await self._inner.handle_async_request(request)
+        except Exception as error:
+            await self._failed(leg, seen, stream, describe_failure(error), pushed)
+            raise
+        if response.status_code >= _HTTP_ERROR:
+            why = Failure("other", None, f"the webhook answered {response.status_code}")
+            await self._failed(leg, seen, stream, why, pushed, response.status_code)
+        return response
+
+    async def _failed(  # noqa: PLR0913, PLR0917 - what is known of a push that did not arrive
+        self, leg: Leg, seen: Seen, stream: str, failure: Failure, pushed: Ref | None, status: int | None = None
+    ) -> None:
+        """Record that a push did not arrive; the sender is told of that, not of a ledger that fails on top of it."""
+        desk = self._desk
+        known, peer = seen.secrets, self._peer
+        event, blobs = failure_event(
+            leg, failure, peer=peer, at=desk.ledger, answers=pushed, known=known, status=status, side=SERVER
+        )
+        try:
+            await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
+        except LedgerError as unrecorded:
+            _log.error("that a push did not arrive was not recorded: %s", unrecorded)
+
+    async def aclose(self) -> None:
+        """Close what sends."""
+        await self._inner.aclose()

@@ -1,0 +1,120 @@
+"""What goes wrong at an agent: it raises, it returns nothing, the ledger cannot be written, a client sends half."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from a2a_ledger.capture.asgi import ContractLedgerMiddleware
+from a2a_ledger.errors import StoreError
+from tests.proxy.conftest import only
+from tests.proxy.peer import Peer, answering, say, start
+from tests.proxy.serving import Serving
+from tests.proxy.test_passing import ANSWER, JSON, SEND
+from tests.proxy.test_streams import SSE, event
+
+if TYPE_CHECKING:
+    from a2a_ledger.capture.server.incoming import Receive, Send
+    from tests.proxy.conftest import OpenLedger
+    from tests.proxy.peer import Came
+
+CARD_URL = "http://agent.example/.well-known/agent-card.json"
+
+
+async def test_an_application_that_raises_is_recorded_and_raises(open_ledger: OpenLedger) -> None:
+    async def answer(_: Came, __: Send, ___: Receive) -> None:
+        raise ValueError("no such skill")
+
+    ledger = open_ledger()
+    app = ContractLedgerMiddleware(Peer(answer), ledger, CARD_URL)
+    with Serving(app, lifespan=False) as agent:
+        async with httpx.AsyncClient() as http:
+            assert (await http.post(f"{agent.url}/rpc", content=SEND)).status_code == 500
+    _, failed = only(ledger, "message.recorded")
+    assert (failed.data["leg"], failed.data["direction"], failed.data["error_kind"]) == ("error", "out", "other")
+    assert failed.content("error") == b"ValueError: no such skill"
+
+
+async def test_a_stream_whose_application_raises_ends_in_the_record(open_ledger: OpenLedger) -> None:
+    async def answer(_: Came, send: Send, __: Receive) -> None:
+        await start(send, 200, SSE)
+        await say(send, event("WORKING"), more=True)
+        raise ValueError("no more")
+
+    ledger = open_ledger()
+    with Serving(ContractLedgerMiddleware(Peer(answer), ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http:
+            with pytest.raises(httpx.RemoteProtocolError):
+                await http.post(f"{agent.url}/rpc", content=SEND)
+    assert [(r.data["leg"], r.data.get("error_kind")) for r in only(ledger, "message.recorded")] == [
+        ("request", None),
+        ("stream-event", None),
+        ("stream-end", "other"),
+    ]
+
+
+@pytest.mark.parametrize(("chosen", "status", "came"), [("block", 503, 0), ("pass", 200, 1)])
+async def test_a_ledger_that_fails_blocks_or_lets_pass(
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch, chosen: str, status: int, came: int
+) -> None:
+    ledger = open_ledger(on_ledger_failure=chosen)
+
+    async def fails(_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(ledger, "append_async", fails)
+    peer = Peer(answering(200, ANSWER, JSON))
+    with Serving(ContractLedgerMiddleware(peer, ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http:
+            got = await http.post(f"{agent.url}/rpc", content=SEND)
+    assert got.status_code == status
+    assert len(peer.came) == came
+    assert (got.content == ANSWER) == (chosen == "pass")
+
+
+async def test_half_a_request_is_recorded_as_that(open_ledger: OpenLedger) -> None:
+    ledger = open_ledger()
+    peer = Peer(answering(200, ANSWER, JSON))
+    with Serving(ContractLedgerMiddleware(peer, ledger, CARD_URL), lifespan=False) as agent:
+        _, writer = await asyncio.open_connection("127.0.0.1", agent.port)
+        writer.write(b"POST /rpc HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\n" + SEND[:50])
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        writer.close()
+        await writer.wait_closed()
+        for _ in range(300):
+            if len(only(ledger, "message.recorded")) == 2:
+                break
+            await asyncio.sleep(0.01)
+    asked, failed = only(ledger, "message.recorded")
+    assert asked.content("body") == SEND[:50]
+    assert "truncated" in list(asked.data["flags"] or ())  # type: ignore[arg-type]  # a list of texts
+    assert failed.data["error_kind"] == "closed"
+    assert peer.came == []
+
+
+async def test_a_message_that_is_sent_twice_is_one_task(open_ledger: OpenLedger) -> None:
+    ledger = open_ledger()
+    peer = Peer(answering(200, ANSWER, JSON))
+    with Serving(ContractLedgerMiddleware(peer, ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http:
+            await asyncio.gather(*[http.post(f"{agent.url}/rpc", content=SEND) for _ in range(4)])
+    assert len(only(ledger, "contract.captured")) == 1
+    assert len({r.stream for r in only(ledger, "message.recorded")}) == 1
+
+
+async def test_what_a_client_sent_as_its_pin_is_kept_with_the_capture(open_ledger: OpenLedger) -> None:
+    pin = b'"metadata":{"https://w3id.org/a2a-ledger/ext/frozen-contract/v1":{"form":"f","contractHash":"sha256:00"}},'
+    ledger = open_ledger()
+    peer = Peer(answering(200, ANSWER, JSON))
+    with Serving(ContractLedgerMiddleware(peer, ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http:
+            headers = {"Authorization": "Bearer a-very-secret-token"}
+            await http.post(f"{agent.url}/rpc", content=SEND.replace(b'"role"', pin + b'"role"'), headers=headers)
+    (captured,) = only(ledger, "contract.captured")
+    assert captured.data["pin"] == {"form": "f", "contractHash": "sha256:00"}
+    assert captured.data["credential"] == ["authorization:bearer"]
+    assert captured.data.get("contract_hash") is None  # no card was ever served
