@@ -73,8 +73,9 @@ async def every_method(client: Client, version: str, *, streaming: bool) -> None
 
     running = (await send(client, "ask once more"))[0].task
     if streaming:
-        async for _ in client.subscribe(SubscribeToTaskRequest(id=running.id)):
-            break
+        with suppress(A2AError, A2AClientError):  # an agent of 0.3 has forgotten the stream of a task that waits
+            async for _ in client.subscribe(SubscribeToTaskRequest(id=running.id)):
+                break
     await client.cancel_task(CancelTaskRequest(id=running.id))
 
     with_hook = SendMessageRequest(
