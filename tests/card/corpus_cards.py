@@ -321,8 +321,8 @@ PAIRS: dict[str, Pair] = {
     "071": _pair("prose", "same", "/capabilities/extensions/2/description"),
     "072": _pair("contract", "same", "/url"),
     "073": _pair("same-document", "same"),
-    # It now speaks of OAuth2, in a shape that nobody reads, and calls it optional in words.
-    "074": _pair("contract", "incomparable", "/authentication"),
+    # It asked for nothing, and now for OAuth2 in a shape that nobody reads, though it calls it optional in words.
+    "074": _pair("contract", "stricter", "/authentication"),
     "080": _pair(
         "contract",
         "incomparable",

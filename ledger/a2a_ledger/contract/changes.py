@@ -36,6 +36,7 @@ class Change(NamedTuple):
         addresses: The same path in the old and in the new card, with list items addressed as in the terms of a profile.
         names: The steps of the path, as they are spelled.
         items: The list item on the path, old and new; the innermost one. None when there is no list on the path.
+        entry: The same, the outermost one: the skill, extension or interface that the path lies in.
         old: The old value; None when there is none.
         new: The new value; None when there is none.
         reordered: The values are lists in another order; what changed inside an item has an entry of its own.
@@ -45,6 +46,7 @@ class Change(NamedTuple):
     addresses: tuple[str, str]
     names: tuple[str, ...]
     items: tuple[CardValue, CardValue] | None
+    entry: tuple[CardValue, CardValue] | None
     old: CardValue
     new: CardValue
     reordered: bool = False
@@ -55,6 +57,7 @@ class _Path(NamedTuple):
     addresses: tuple[str, str] = ("", "")
     names: tuple[str, ...] = ()
     items: tuple[CardValue, CardValue] | None = None
+    entry: tuple[CardValue, CardValue] | None = None
 
     def member(self, name: str) -> _Path:
         step = pointer_step(name)
@@ -72,6 +75,7 @@ class _Path(NamedTuple):
             (f"{self.addresses[0]}/{before}", f"{self.addresses[1]}/{after}"),
             (*self.names, place),
             items,
+            self.entry or items,
         )
 
 

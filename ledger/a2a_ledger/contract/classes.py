@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 from a2a_ledger.address import same_url
 from a2a_ledger.contract.card_json import CardObject, CardValue, UnrepresentableError, comparable, plain, printable
-from a2a_ledger.contract.dialect import camel, member
+from a2a_ledger.contract.dialect import member, states
 from a2a_ledger.contract.normal_form import major_minor
 from a2a_ledger.contract.notes import Notes
 from a2a_ledger.contract.pairing import name_of
 from a2a_ledger.contract.requirements import read_requirements
+from a2a_ledger.contract.respelled import Respelled, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +34,7 @@ STRENGTH: tuple[Kind, ...] = ("contract", "unclassified", "capability", "prose")
 """The classes, strongest first."""
 
 _INTERFACES_0_3 = frozenset({"url", "preferredTransport", "additionalInterfaces", "protocolVersion"})
-# Members inside the contract part that the normal form reads, or leaves out on purpose: a change of one
+# Members inside the schemes that the normal form reads, or leaves out on purpose: a change of one
 # that changes nothing in the normal form is another spelling of the same terms.
 _READ = frozenset(
     {
@@ -42,7 +43,6 @@ _READ = frozenset(
         *("authorizationCode", "clientCredentials", "deviceCode", "implicit", "password"),
         *("apiKeySecurityScheme", "httpAuthSecurityScheme", "mtlsSecurityScheme"),
         *("oauth2SecurityScheme", "openIdConnectSecurityScheme"),
-        *("protocolBinding", "protocolVersion", "tenant", "transport", "url"),
     }
 )
 # The members that the contract is read from, and the part of it that each feeds.
@@ -53,6 +53,8 @@ _CONTRACT_ROOTS = {
     "authentication": "schemes",
     "supportsAuthenticatedExtendedCard": "extendedCard",
 }
+_LISTED = frozenset({"supportedInterfaces", "additionalInterfaces"})
+_INTERFACE = frozenset({"protocolBinding", "protocolVersion", "tenant", "transport", "url"})
 _WORDS = frozenset({"description", "bearerFormat"})
 _PROSE = frozenset({"description", "documentationUrl", "iconUrl", "signatures"})
 _CAPABILITY = frozenset({"name", "version", "provider", "defaultInputModes", "defaultOutputModes"})
@@ -63,6 +65,14 @@ _SKILL_PROSE = frozenset({"name", "description", "examples"})
 _SECURITY = frozenset({"security", "securityRequirements"})
 _SKILL_TERMS = frozenset({"", "id", *_SECURITY})
 _SKILL_CAPABILITY = frozenset({"", "id", "tags", "inputModes", "outputModes"})
+_OF_A2A = frozenset(
+    {
+        *_CONTRACT_ROOTS,
+        *(_READ | _INTERFACE | _PROSE | _CAPABILITY | _CAPABILITIES | _SECURITY),
+        *(_SKILL_PROSE | _SKILL_CAPABILITY),
+        *("extendedAgentCard", "bearerFormat"),
+    }
+)
 
 
 class Side(NamedTuple):
@@ -97,7 +107,8 @@ def classify(old: Side, new: Side, changes: list[Change]) -> list[Difference]:
     Where contract or terms differ and no single path shows it, the first entry has the pointer "" and the
     whole normal forms as values.
     """
-    classes, notes = _Classes(old, new), Notes(old.contract, new.contract)
+    respelled = Respelled(changes)
+    classes, notes = _Classes(old, new, respelled), Notes(old.contract, new.contract, respelled)
     found: list[Difference] = []
     for one in changes:
         kind = classes.of(one)
@@ -115,29 +126,39 @@ def classify(old: Side, new: Side, changes: list[Change]) -> list[Difference]:
 class _Classes:
     """The parts of contract and terms that differ, and the class of a path by them."""
 
-    def __init__(self, old: Side, new: Side) -> None:
+    def __init__(self, old: Side, new: Side, respelled: Respelled) -> None:
+        self._respelled = respelled
         self._new_shape = {old.card.dialect, new.card.dialect} <= {"1.0", "hybrid"}
         terms = [cast("CardObject", side.terms.value["paths"]) for side in (old, new)]
         self._terms = _Pointers(_differing(*terms))
-        self._parts = _differing(_parts(old), _parts(new))
+        before, after = _parts(old), _parts(new)
+        self._parts = _differing(before, after)
+        self._verbatim = {
+            _bare(name) for part in (before, after) for name, value in part.items() if states(value, "raw")
+        }
+        self._one_scheme = not all(
+            isinstance(member(side.card.document, "securitySchemes"), dict) for side in (old, new)
+        )
         self._tables = {part.partition(" ")[0] for part in self._parts if " " in part}
         self.contract = bool(self._terms or self._parts)
 
     def of(self, change: Change) -> _Class:
         """Return the class of one changed path."""
-        if any(self._terms.holds(address) for address in change.addresses):
+        if any(self._terms.holds(address) or self._terms.renamed_by(address) for address in change.addresses):
             return "contract"
+        if (
+            spelled(change.names[-1]) in _OF_A2A
+            and not self._in_a_verbatim_scheme(change)
+            and self._respelled.same(change)
+        ):
+            return "same-terms"
         # A2A's members are compared in camelCase; ids, uris and scheme names as they are spelled.
-        root, *rest = map(camel, change.names)
-        if root == "skills":
-            return self._skill(change, rest[1:])
-        if root == "capabilities":
-            return self._capability(change, rest)
+        root, *rest = map(spelled, change.names)
         if root in _CONTRACT_ROOTS:
             return self._contract(change, root, rest)
-        if root in _PROSE:
-            return "prose"
-        return "capability" if root in _CAPABILITY else "unclassified"
+        if root == "skills":
+            return self._skill(change, _inside(rest))
+        return self._capability(change, rest) if root == "capabilities" else _of_the_rest(root)
 
     def _touched(self, table: str, names: Iterable[str] | None) -> bool:
         """Say whether an entry of a table differs: one of these names; None asks for any."""
@@ -147,16 +168,17 @@ class _Classes:
 
     def _contract(self, change: Change, root: str, rest: list[str]) -> _Class:
         """Return the class of a path inside the members that the contract is read from."""
-        scheme = change.names[1:2] or None
         leaf = rest[-1] if rest else ""
         if root in _INTERFACES_0_3 and self._new_shape and "interfaces" not in self._parts:
             return "unclassified"  # the 0.3 half says nothing that the list of 1.0 does not
-        the_text_beside_a_scope = rest[-2:-1] == ["scopes"] and not self._touched("schemes", scheme)
-        if leaf in _WORDS or the_text_beside_a_scope:
-            return "prose"
         part = _CONTRACT_ROOTS[root]
         if part == "interfaces":
-            return self._interface(change, leaf or root, an_entry=len(rest) <= 1)
+            return self._interface(change, root, rest)
+        scheme = self._scheme(change)
+        if part == "schemes" and not self._in_a_verbatim_scheme(change):
+            the_text_beside_a_scope = rest[-2:-1] == ["scopes"] and not self._touched("schemes", scheme)
+            if leaf in _WORDS or the_text_beside_a_scope:
+                return "prose"
         if self._feeds(root, part, scheme):
             return "contract"
         if part == "security":
@@ -164,20 +186,38 @@ class _Classes:
         known = root != "authentication" and (len(rest) <= 1 or leaf in _READ)
         return "same-terms" if known and _alike(change.old, change.new) else "unclassified"
 
+    def _scheme(self, change: Change) -> tuple[str, ...] | None:
+        """Return the scheme that a path inside a table lies in; None for the table itself."""
+        if len(change.names) > 1 and self._one_scheme:
+            return (change.names[0],)  # what is no table is one scheme, under the name of the member
+        return change.names[1:2] or None
+
+    def _in_a_verbatim_scheme(self, change: Change) -> bool:
+        """Say whether a path lies in a scheme that the contract holds as it stands, words for people and all."""
+        root = spelled(change.names[0])
+        if root == "authentication":
+            return self._touched("schemes", None)
+        scheme = self._scheme(change) if root == "securitySchemes" else None
+        return any(f"schemes {name}" in self._verbatim & self._parts for name in scheme or ())
+
     def _feeds(self, root: str, part: str, scheme: tuple[str, ...] | None) -> bool:
         """Say whether the part of the contract that a member feeds differs."""
         if root == "authentication":
             return self._touched("schemes", None) or "security" in self._parts
         return self._touched(part, scheme) if part == "schemes" else part in self._parts
 
-    def _interface(self, change: Change, leaf: str, *, an_entry: bool) -> _Class:
+    def _interface(self, change: Change, root: str, rest: list[str]) -> _Class:
         """Return the class of a path among the interfaces: of one member by itself, where both cards have it."""
-        if not an_entry and leaf not in _READ:
+        inside = [] if change.entry and not any(isinstance(one, dict) for one in change.entry) else _inside(rest)
+        name = inside[0] if root in _LISTED and inside else root
+        if name in _WORDS:
+            return "prose"
+        if root in _LISTED and inside and name not in _INTERFACE:
             return "unclassified"
         old, new = change.old, change.new
-        if isinstance(old, str) and isinstance(new, str):
-            versions = leaf == "protocolVersion" and major_minor(old) == major_minor(new)
-            if versions or (leaf == "url" and same_url(old, new)):
+        if isinstance(old, str) and isinstance(new, str) and rest[-1:] in ([], [name]):
+            versions = name == "protocolVersion" and major_minor(old) == major_minor(new)
+            if versions or (name == "url" and same_url(old, new)):
                 return "same-terms"
         if "interfaces" in self._parts:
             return "contract"
@@ -196,7 +236,7 @@ class _Classes:
     def _capability(self, change: Change, rest: list[str]) -> _Class:
         name = rest[0] if rest else ""
         if name == "extensions":
-            return self._extension(rest[2:], _names(change, "uri"))
+            return self._extension(_inside(rest[1:]), _names(change, "uri"))
         if name == "extendedAgentCard":
             alike: _Class = "same-terms" if _alike(change.old, change.new) else "unclassified"
             return "contract" if "extendedCard" in self._parts else alike
@@ -213,9 +253,21 @@ class _Classes:
         return "contract" if self._touched("extensions", uris) else "capability"
 
 
+def _of_the_rest(root: str) -> _Class:
+    """Return the class of a member that no contract is read from."""
+    if root in _PROSE:
+        return "prose"
+    return "capability" if root in _CAPABILITY else "unclassified"
+
+
 def _names(change: Change, key: str) -> set[str] | None:
     """Return what the contract calls the skill or extension on a path, before and after; None if that is the list."""
-    return None if change.items is None else {name_of(item, key) for item in change.items if item is not None}
+    return None if change.entry is None else {name_of(item, key) for item in change.entry if item is not None}
+
+
+def _inside(steps: list[str]) -> list[str]:
+    """Return a path below a list without the place of the item; one value in the place of a list is its only item."""
+    return steps[1:] if steps and steps[0].isdecimal() else steps
 
 
 def _parts(side: Side) -> CardObject:
@@ -238,10 +290,15 @@ def _parts(side: Side) -> CardObject:
 def _differing(old: CardObject, new: CardObject) -> frozenset[str]:
     """Return the names under which two tables hold different values; half and terms count as the part itself."""
     return frozenset(
-        name.removeprefix("legacy ").removeprefix("terms ")
+        _bare(name)
         for name in {*old, *new}
         if name not in old or name not in new or comparable(old[name]) != comparable(new[name])
     )
+
+
+def _bare(name: str) -> str:
+    """Return the name of a part of the contract, whichever half or object says it."""
+    return name.removeprefix("legacy ").removeprefix("terms ")
 
 
 def _other_spelling(change: Change) -> _Class:
@@ -283,6 +340,11 @@ class _Pointers:
     def holds(self, other: str) -> bool:
         """Say whether a pointer is one of them, or lies on the way to one or below one."""
         return other in self._way or any(way in self._pointers for way in _way_to(other))
+
+    def renamed_by(self, other: str) -> bool:
+        """Say whether a pointer is that of an `id` under which one of them is addressed."""
+        holder, _, name = other.rpartition("/")
+        return name == "id" and holder in self._way
 
 
 def _way_to(pointer: str) -> Iterator[str]:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.address import url_difference
 from a2a_ledger.contract.card_json import CardObject, CardValue, comparable
-from a2a_ledger.contract.dialect import camel, member
+from a2a_ledger.contract.dialect import member
 from a2a_ledger.contract.normal_form import major_minor
 from a2a_ledger.contract.pairing import Endpoint, endpoint_of, same_but_for
+from a2a_ledger.contract.respelled import spelled
 
 if TYPE_CHECKING:
     from a2a_ledger.contract.changes import Change
     from a2a_ledger.contract.normal_form import Contract
+    from a2a_ledger.contract.respelled import Respelled
     from a2a_ledger.events import Interface
 
 _INTERFACES = frozenset({"url", "preferredTransport", "additionalInterfaces", "protocolVersion", "supportedInterfaces"})
@@ -26,7 +28,8 @@ _INTERFACES = frozenset({"url", "preferredTransport", "additionalInterfaces", "p
 class Notes:
     """The notes on the changes between two contracts."""
 
-    def __init__(self, old: Contract, new: Contract) -> None:
+    def __init__(self, old: Contract, new: Contract, respelled: Respelled) -> None:
+        self._respelled = respelled
         before, after = old.interfaces, new.interfaces
         self._before, self._after = _versions(before), _versions(after)
         changed = before != after
@@ -43,7 +46,9 @@ class Notes:
             change: The change.
             same_terms: It stands where terms are read from, and changes none of them.
         """
-        root, *rest = map(camel, change.names)
+        if same_terms and self._respelled.has(change):
+            return "spelling"
+        root, *rest = map(spelled, change.names)
         note = "order" if change.reordered else ""
         if root in _INTERFACES:
             note = note or self._interface(change, rest[-1] if rest else root)
