@@ -34,12 +34,12 @@ from a2a.types import (
 from a2a_ledger import ContractLedger, guard
 
 
-def message(text: str, **ids: str) -> Message:
+def message(text: str, **ids: Any) -> Message:
     """Return a message of the user."""
     return Message(message_id=str(uuid4()), role=Role.user, parts=[TextPart(text=text)], **ids)
 
 
-async def send(client: Any, text: str, **ids: str) -> Any:
+async def send(client: Any, text: str, **ids: Any) -> Any:
     """Send a text and return the task that it opened or went on with."""
     task = None
     async for event in client.send_message(message(text, **ids)):
