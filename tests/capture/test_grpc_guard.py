@@ -205,6 +205,25 @@ async def waits(_: bytes, __: Context) -> bytes:
     return b""
 
 
+async def test_what_failed_to_be_sent_is_not_what_the_next_client_is_built_for(
+    open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    """A client that is built after a failed send is for a task that does not exist yet, and gets a fresh card."""
+    ledger = open_ledger(mode="enforce", limits=STALE)
+    guard = make_guard(ledger)
+    async with RawPeer(SendMessage=answers) as peer:
+        pass
+    client = await client_of(guard, served(peer.target))
+    with pytest.raises(A2AClientError):
+        await send(client, "hello")
+    await client_of(guard, served(peer.target))
+    await client.close()
+    decided = only(ledger, "freshness.decided")[-1]
+    inputs = decided.data["inputs"]
+    assert isinstance(inputs, dict)
+    assert (decided.stream[:5], inputs["task"]) == ("peer:", {"state": "intended"})
+
+
 async def test_a_deadline_is_a_timeout(open_ledger: OpenLedger, make_guard: MakeGuard) -> None:
     ledger = open_ledger()
     async with RawPeer(GetTask=waits) as peer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,6 +14,7 @@ import httpx
 import pytest
 
 from a2a_ledger import Guard
+from a2a_ledger.capture.loop_thread import LoopThread
 from a2a_ledger.errors import ContractChangedError, ContractDivergenceError
 from a2a_ledger_projections.verifier import follower
 from tests.capture.conftest import STALE, only, tasks, types
@@ -149,6 +152,29 @@ def test_the_thread_ends_with_the_guard(open_ledger: OpenLedger) -> None:
     guard.close()
     client.close()
     assert not any(thread.name == "a2a-ledger-sync" for thread in threading.enumerate())
+
+
+def test_a_caller_that_is_interrupted_cancels_what_it_waits_for() -> None:
+    thread, ended = LoopThread(), threading.Event()
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    def interrupt(_: int, __: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            thread.run(long())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert ended.wait(5)
+    thread.close()
 
 
 def test_the_task_of_the_context_counts_on_the_thread_too(open_ledger: OpenLedger) -> None:

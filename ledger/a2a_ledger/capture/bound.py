@@ -171,6 +171,15 @@ def _skill_ids(card: Card) -> list[str]:
 
 
 @dataclass(slots=True)
+class Sent:
+    """What a context sent last; whoever sees that it ended says so here, for every copy of the context."""
+
+    peer: str
+    task: str
+    ended: bool = False
+
+
+@dataclass(slots=True)
 class TakenOver:
     """The extended card that the SDK's client is about to put in the place of the one that it was built from."""
 
@@ -183,7 +192,7 @@ _OPEN = 8
 
 _open_calls: ContextVar[tuple[Call, ...]] = ContextVar("a2a_ledger_open_calls", default=())
 _card_of_call: ContextVar[BoundCard | None] = ContextVar("a2a_ledger_card_of_call", default=None)
-_last_sent: ContextVar[tuple[str, str] | None] = ContextVar("a2a_ledger_last_sent", default=None)
+_last_sent: ContextVar[Sent | None] = ContextVar("a2a_ledger_last_sent", default=None)
 
 
 def expect_extended() -> None:
@@ -218,20 +227,27 @@ def open_call(call: Call) -> None:
     """Hand a call down to the transport, which runs in the same context or in a copy of it."""
     before = (open_ for open_ in _open_calls.get() if not open_.taken and open_.message_id != call.message_id)
     _open_calls.set((*before, call)[-_OPEN:])
-    _last_sent.set((call.peer, call.task))
+    _last_sent.set(Sent(call.peer, call.task))
 
 
 def last_sent(peer: str) -> str | None:
     """Return the task that this context sent to a peer last: what it does there until that ends is in its context."""
     sent = _last_sent.get()
-    return sent[1] if sent is not None and sent[0] == peer else None
+    return sent.task if sent is not None and sent.peer == peer and not sent.ended else None
 
 
 def forget_sent(peer: str) -> None:
     """Take note that what this context sent to a peer last has ended without a task."""
     sent = _last_sent.get()
-    if sent is not None and sent[0] == peer:
+    if sent is not None and sent.peer == peer:
         _last_sent.set(None)
+
+
+def sent_ended(stream: str) -> None:
+    """Take note, in a copy of the sender's context, that what was sent for this stream has ended without a task."""
+    sent = _last_sent.get()
+    if sent is not None and f"task:{sent.task}" == stream:
+        sent.ended = True
 
 
 def call_is_open() -> bool:

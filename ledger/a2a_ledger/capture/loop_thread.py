@@ -37,7 +37,7 @@ class LoopThread:
         def start() -> None:
             task = loop.create_task(work, context=context)
             task.add_done_callback(lambda done: _hand_over(done, waiting))
-            waiting.add_done_callback(lambda _: loop.call_soon_threadsafe(task.cancel))
+            waiting.add_done_callback(lambda given_up: given_up.cancelled() and loop.call_soon_threadsafe(task.cancel))
 
         loop.call_soon_threadsafe(start)
         try:

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 
 from a2a_ledger.capture.arrival import Arrivals
-from a2a_ledger.capture.bound import forget_sent
+from a2a_ledger.capture.bound import sent_ended
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.rpc.octets import Octets
@@ -113,7 +113,8 @@ class Calls:
         Raises:
             ContractDivergenceError: as `answered`.
         """
-        forget_sent(exchange.peer)
+        if exchange.leg.method in SENDS:
+            sent_ended(exchange.stream)
         answer = answer_in(error)
         try:
             if answer is None:
@@ -127,7 +128,8 @@ class Calls:
 
     async def stopped(self, exchange: Exchange, error: BaseException) -> None:
         """Record what stopped a call on this side: the caller is told of that, not of a ledger that fails on top."""
-        forget_sent(exchange.peer)
+        if exchange.leg.method in SENDS:
+            sent_ended(exchange.stream)
         try:
             await exchange.failed(describe_failure(error))
         except LedgerError as failure:
