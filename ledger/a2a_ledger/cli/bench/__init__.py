@@ -34,6 +34,7 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "rebuild": ("reading", "projections", ("records", "verifier")),
     "evidence": ("proving", "evidence", ("proof", "bundle", "bundle-size", "verify")),
     "guard": ("guarding", "guarding", ("added", "share")),
+    "proxy": ("proxying", "proxying", ()),
     "card": ("cards", "cards", ()),
     "start": ("starting", "start", ("help", "import", "import-ledger")),
 }

@@ -1,0 +1,120 @@
+"""What the proxy is measured with, each in a process of its own: an agent that costs next to nothing, two forwarders.
+
+    python -m a2a_ledger.cli.bench.relay agent
+    python -m a2a_ledger.cli.bench.relay bare UPSTREAM
+    python -m a2a_ledger.cli.bench.relay proxy UPSTREAM NEW-LEDGER
+
+Prints the port it listens on. The bare forwarder is what anybody writes with Starlette and httpx.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from a2a_ledger.capture.proxy import proxy_app
+from a2a_ledger.ledger import ContractLedger
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_ONE_CONNECTION = {"connection", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+_CARD: dict[str, Any] = {
+    "name": "Relay",
+    "description": "Answers at once",
+    "version": "1",
+    "capabilities": {"streaming": True},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [],
+}
+
+
+async def _agent() -> None:
+    """Answer each send with a completed task, on bare connections."""
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _converse(reader, writer, card)
+
+    server = await asyncio.start_server(converse, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    interface = {"url": f"http://127.0.0.1:{port}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    card = json.dumps({**_CARD, "supportedInterfaces": [interface]}).encode()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, card: bytes) -> None:
+    while True:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+            return
+        length = _LENGTH.search(head)
+        answer = card if length is None else _task(await reader.readexactly(int(length[1])))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer))
+        writer.write(answer)
+
+
+def _task(body: bytes) -> bytes:
+    called = json.loads(body)
+    name = called["params"]["message"]["messageId"]
+    artifact = {"artifactId": "a", "parts": [{"text": "x" * 900}]}
+    task: dict[str, object] = {"id": f"t-{name}", "contextId": f"c-{name}", "artifacts": [artifact]}
+    task["status"] = {"state": "TASK_STATE_COMPLETED"}
+    return json.dumps({"jsonrpc": "2.0", "id": called["id"], "result": {"task": task}}).encode()
+
+
+def _bare(upstream: str) -> Starlette:
+    client = httpx.AsyncClient(limits=httpx.Limits(max_connections=None, max_keepalive_connections=64), timeout=None)  # noqa: S113 - as the proxy
+
+    async def forward(request: Request) -> StreamingResponse:
+        headers = [(k, v) for k, v in request.headers.items() if k not in _ONE_CONNECTION]
+        url = httpx.URL(f"{upstream}{request.url.path}")
+        asked = client.build_request(request.method, url, headers=headers, content=await request.body())
+        answer = await client.send(asked, stream=True)
+        kept = {k: v for k, v in answer.headers.items() if k not in _ONE_CONNECTION}
+        closing = BackgroundTask(answer.aclose)
+        return StreamingResponse(answer.aiter_raw(), answer.status_code, headers=kept, background=closing)
+
+    return Starlette(routes=[Route("/{path:path}", forward, methods=["GET", "POST"])])
+
+
+def main() -> None:
+    """Run one of them until it is killed."""
+    role, *words = sys.argv[1:]
+    if role == "agent":
+        asyncio.run(_agent())
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        here = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        if role == "bare":
+            app: object = _bare(words[0])
+        else:
+            app = proxy_app(
+                ContractLedger.open(words[1], mode="observe", follow=False, mark_dir=f"{words[1]}-mark"),
+                words[0],
+                public=here,
+            )
+        sys.stdout.write(f"{listening.getsockname()[1]}\n")
+        sys.stdout.flush()
+        config = uvicorn.Config(cast("Any", app), log_level="critical", access_log=False, ws="none")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

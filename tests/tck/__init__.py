@@ -1,0 +1,1 @@
+"""The conformance suite of A2A, run with and without the proxy."""
