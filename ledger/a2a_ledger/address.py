@@ -14,6 +14,7 @@ import ipaddress
 import re
 import string
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 CARD_PATH = "/.well-known/agent-card.json"
@@ -33,6 +34,10 @@ _AS_IT_IS = frozenset(_UNRESERVED + "%/:@!$&'()*+,;=?")  # RFC 3986 section 3.3 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 # Without the dot: what servers make of an escaped dot segment differs.
 _ESCAPED_UNRESERVED = re.compile(r"%(2[Dd]|3[0-9]|4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9AaEe])")
+
+
+_REMEMBERED = 1024
+"""Urls whose spelling is not worked out again: the same few are compared for every message."""
 
 
 class _Parts(NamedTuple):
@@ -62,6 +67,7 @@ def _split(url: str) -> _Parts | None:
     return _Parts(scheme, userinfo + at, host.translate(_LOWER), found[3] or "/", found[4] or "", found[5] or "")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def normal_url(url: str) -> str:
     """Return the one spelling of a url: lower-case scheme and host, no default port, empty path as "/".
 
@@ -78,6 +84,7 @@ def same_url(a: str, b: str) -> bool:
     return normal_url(a) == normal_url(b)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def wire_url(url: str) -> str:
     """Return what a client puts on the wire for a url, in one spelling: two urls of one spelling are one place.
 
