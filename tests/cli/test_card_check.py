@@ -9,17 +9,26 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import OKPKey
 
-from a2a_ledger.card import read_card
-from a2a_ledger.contract import require_contract
+from a2a_ledger.capture.attribution import Peer
+from a2a_ledger.capture.card_keys import add_card_keys
+from a2a_ledger.capture.redact import Secret, cut
+from a2a_ledger.card import peer_id, read_card
+from a2a_ledger.contract import FORM, require_contract
+from a2a_ledger.events import CardFetched
 from tests.cli.conftest import objects, opened
 from tests.cli.test_cards import ROTATED, SKILL
 from tests.projections.logbook import CARD, PEER_URL
+from tests.signature.signing import CARD as SIGNED_CARD
+from tests.signature.signing import entry, jcs, p256, signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
+
+    from a2a_ledger.codec import Content
+    from a2a_ledger.events import JsonObject
 
     Run = Callable[..., Result]
 
@@ -173,3 +182,70 @@ def test_a_profile_makes_a_vendor_member_a_term(run: Run, home: Path) -> None:
 def test_the_url_of_the_peer_is_what_the_ledger_knows_it_by(run: Run, audit: dict[str, int]) -> None:
     result = run("--ledger", "audit", "card", "check", audit["fetch"], "--peer", PEER_URL)
     assert result.exit_code == 0
+
+
+SIGNED_URL = "https://signer.example/.well-known/agent-card.json"
+SIGNER = Peer(peer_id(SIGNED_URL), SIGNED_URL)
+TOKEN = b"s3cr3t-0123456789"
+
+
+def recorded(home: Path, *, content: Content, flags: list[str]) -> int:
+    """Record one fetch of a card whose signer's key the ledger trusts; return its position."""
+    with opened(home / "audit") as (service, _):
+        add_card_keys(service, SIGNER, json.dumps({**p256().public(), "kid": "ec-1"}).encode(), who="t")
+        event = CardFetched(
+            peer=SIGNER.id,
+            peer_url=SIGNED_URL,
+            url=SIGNED_URL,
+            answered_url=SIGNED_URL,
+            source="well-known",
+            purpose="discovery",
+            caller="anonymous",
+            status=200,
+            flags=flags,
+            form=FORM,
+        )
+        (appended,) = service.append([service.draft(event, stream=f"peer:{SIGNER.id}", blobs={"body": content})])
+        return appended.n
+
+
+@pytest.mark.parametrize("signatures", [1, 2])
+@pytest.mark.parametrize(
+    ("flags", "cut_out", "reason"),
+    [([], True, "octets were cut out of this card"), (["lossy"], False, "what a library made of them")],
+)
+def test_what_is_recorded_otherwise_than_it_was_served_is_never_called_broken(
+    run: Run, home: Path, flags: list[str], cut_out: bool, reason: str, signatures: int
+) -> None:
+    document: JsonObject = {**SIGNED_CARD, "description": f"call with {TOKEN.decode()}"}
+    lost: JsonObject = {} if cut_out else {"x-vendor": 1}  # what a library drops was signed too
+    entries = [entry(p256(), jcs({**document, **lost}))] * signatures
+    raw = signed(document, *entries).raw
+    content = cut("card", raw, [Secret("", TOKEN)] if cut_out else [])
+    position = recorded(home, content=content, flags=flags)
+    for verb in ("check", "show"):
+        result = run("--ledger", "audit", "--format", "json", "card", verb, position)
+        (told,) = objects(result)
+        assert (result.exit_code, told["signature"]["status"]) == (0, "undecidable")
+        assert reason in told["signature"]["reason"]
+        assert f"(#{position})" in told["signature"]["reason"]
+        assert {one["status"] for one in told["signature"].get("signatures", [])} <= {"undecidable"}
+
+
+def test_a_record_of_what_was_served_can_be_broken(run: Run, home: Path) -> None:
+    raw = signed(SIGNED_CARD, entry(p256(), jcs({**SIGNED_CARD, "x-vendor": 1}))).raw
+    position = recorded(home, content=cut("card", raw, []), flags=[])
+    result = run("--ledger", "audit", "--format", "json", "card", "check", position)
+    assert (result.exit_code, objects(result)[0]["signature"]["status"]) == (1, "invalid")
+
+
+def test_a_peer_may_be_named_of_which_only_a_key_is_known(run: Run, home: Path) -> None:
+    with opened(home / "audit") as (service, _):
+        add_card_keys(service, SIGNER, json.dumps({**p256().public(), "kid": "ec-1"}).encode(), who="t")
+    (home / "card.json").write_bytes(signed(SIGNED_CARD, entry(p256(), jcs(SIGNED_CARD))).raw)
+    for named in (SIGNED_URL, "https://signer.example", "https://signer.example/.well-known/agent.json"):
+        (told,) = objects(run("--ledger", "audit", "--format", "json", "card", "check", "card.json", "--peer", named))
+        assert (told["signature"]["status"], told["signature"]["key"]) == ("valid", "ledger")
+        assert told["in_force"] is None
+    unknown = run("--ledger", "audit", "card", "check", "card.json", "--peer", "https://other.example")
+    assert (unknown.exit_code, "no peer is known by" in unknown.stderr) == (2, True)

@@ -7,6 +7,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.codec import draft
 from a2a_ledger.contract import default_profile
 from a2a_ledger.events import (
@@ -175,6 +176,7 @@ class Logbook:
             credential_visible=True,
             pin=None,
             caller="anonymous",
+            card_ids=key_of({"source": "well-known", "url": PEER_URL, "caller": "anonymous"}).agreed_as,
         )
         return self.add(event, f"task:{task}", blobs={"contract": CONTRACT})
 

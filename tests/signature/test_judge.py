@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from a2a_ledger.card import read_card
 from a2a_ledger.signature import FORMS, CardKey, Judgement, judge
+from a2a_ledger.signature.judgement import of_other_octets
 from tests.signature.signing import CARD, b64, ed, entry, jcs, p256, rsa2048, signed
 
 if TYPE_CHECKING:
@@ -277,6 +278,20 @@ def test_the_strongest_of_several_signatures_stands_for_the_card(kinds: str, sta
     listed = told.to_json()["signatures"]
     assert isinstance(listed, list)
     assert len(listed) == len(kinds)
+
+
+def test_octets_that_were_not_served_break_no_signature_and_leave_the_others() -> None:
+    told = judge(signed(DOCUMENT, one_of("v"), one_of("I")), [ed().card_key()])
+    assert told.status == "invalid"
+    left = of_other_octets(told, "a library wrote it")
+    assert (left.status, left.key, [one.status for one in left.signatures]) == (
+        "valid",
+        "card",
+        ["valid", "undecidable"],
+    )
+    assert left.signatures[1].reason == "a library wrote it"
+    alone = of_other_octets(judge(signed(DOCUMENT, one_of("I")), [ed().card_key()]), "a library wrote it")
+    assert alone == Judgement("undecidable", kid="ed-1", alg="EdDSA", reason="a library wrote it")
 
 
 def test_the_json_of_a_judgement() -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from a2a_ledger.capture.card_keys import keys_in_force
 from a2a_ledger.capture.redact import starred
 from a2a_ledger.codec import canonical
-from a2a_ledger.signature import Judgement, judge
+from a2a_ledger.signature import judge
 from a2a_ledger.signature.entries import entries_of
+from a2a_ledger.signature.judgement import of_other_octets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
 
-_LOSSY = "these are not the octets that were served, and the signature does not hold for what a library made of them"
+LOSSY = "these are not the octets that were served, and the signature does not hold for what a library made of them"
+"""Why a card with the flag `lossy` has no signature that is invalid."""
 
 _MOST = 16 * 1024
 """Octets of the signatures one by one that a record has room for; the strongest of them always stands."""
@@ -42,9 +44,7 @@ def judged_signature(
     """
     signed = card.document is not None and bool(entries_of(card.document))
     judged = judge(card, keys_in_force(at, peer) if signed else ())
-    if lossy and judged.status == "invalid":
-        judged = Judgement("undecidable", kid=judged.kid, alg=judged.alg, reason=_LOSSY)
-    told = judged.to_json()
+    told = (of_other_octets(judged, LOSSY) if lossy else judged).to_json()
     if len(canonical(told)) > _MOST:
         told.pop("signatures", None)
     return {name: _without(value, wanted) for name, value in told.items()} if wanted else told

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.address import peer_id, typed_card_url
 from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.capture.card_keys import keys_in_force
 from a2a_ledger.capture.in_force import InForce, contract_in_force
@@ -17,6 +18,7 @@ from a2a_ledger.contract.card_json import CardValue, plain
 from a2a_ledger.contract.checks import checks
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.signature import judge, keys_for, read_card_keys
+from a2a_ledger.signature.judgement import of_other_octets
 
 if TYPE_CHECKING:
     from a2a_ledger.card import Card
@@ -120,8 +122,12 @@ def checked(session: Session, source: Source, profile: Profile, keys: str | None
 
 
 def _peer_id(ledger: ContractLedger, named: str) -> str:
+    """Return the id of a peer that the ledger knows: by what it did, or by a key that may speak for it alone."""
     from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - read models are for this case alone
 
+    url = typed_card_url(named)
+    if url is not None and keys_in_force(ledger, peer_id(url)):
+        return peer_id(url)
     return str(find_peer(ledger.store, named)["peer"])
 
 
@@ -148,4 +154,5 @@ def _judged(session: Session, source: Source, named: str | None) -> CardObject:
     if session.place and source.peer is not None:
         with session.reading() as ledger:
             keys += keys_in_force(ledger, source.peer)
-    return cast("CardObject", judge(source.card, keys).to_json())
+    told = judge(source.card, keys)
+    return cast("CardObject", (of_other_octets(told, source.not_as_served) if source.not_as_served else told).to_json())

@@ -39,12 +39,14 @@ class Source(NamedTuple):
         name: the word that named it.
         peer: id of the peer that serves it; None for a file.
         fetch: the fetch that brought it; None for what the ledger does not hold.
+        not_as_served: why what is recorded is not what was served, so that no signature of it counts as broken; "".
     """
 
     card: Card
     name: str
     peer: str | None = None
     fetch: Record | None = None
+    not_as_served: str = ""
 
 
 def load(session: Session, source: str, *, diagnostic: bool) -> Source:
@@ -53,17 +55,10 @@ def load(session: Session, source: str, *, diagnostic: bool) -> Source:
     Raises:
         UsageError: it cannot be had, or a fetch would disturb tasks in flight.
     """
-    from a2a_ledger.card import agent_card_url, peer_id, read_card  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.card import read_card  # noqa: PLC0415 - a heavy import belongs to the verb
 
     if source.lower().startswith(_SCHEMES):
-        url = source if _path_of(source).strip("/") else agent_card_url(source)
-        if _tasks_in_flight(session, url, diagnostic=diagnostic):
-            from a2a_ledger.cli.fetch import probe  # noqa: PLC0415 - needs the extra, and only this path does
-
-            return Source(read_card(probe(session, url)), source, peer_id(url))
-        from a2a_ledger.cli.fetch import get  # noqa: PLC0415 - the network belongs to this path
-
-        return Source(read_card(get(url)), source, peer_id(url))
+        return _of_url(session, source, diagnostic=diagnostic)
     position = _POSITION.fullmatch(source)
     if position and not Path(source).exists():
         with session.reading() as ledger:
@@ -73,9 +68,26 @@ def load(session: Session, source: str, *, diagnostic: bool) -> Source:
     )
 
 
+def _of_url(session: Session, source: str, *, diagnostic: bool) -> Source:
+    """Fetch a card once: plainly, or as a recorded probe where tasks are in flight."""
+    from a2a_ledger.card import agent_card_url, read_card  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.card_peer import whose  # noqa: PLC0415 - same
+
+    url = source if _path_of(source).strip("/") else agent_card_url(source)
+    found = whose(session, url)
+    if found.in_flight and diagnostic:
+        from a2a_ledger.cli.fetch import probe  # noqa: PLC0415 - needs the extra, and only this path does
+
+        return Source(read_card(probe(session, url, found.peer)), source, found.peer.id)
+    from a2a_ledger.cli.fetch import get  # noqa: PLC0415 - the network belongs to this path
+
+    return Source(read_card(get(url, may_ask=lambda hop: _refuse_in_flight(session, hop))), source, found.peer.id)
+
+
 def _of_event(ledger: ContractLedger, position: int, name: str) -> Source:
     """Return the card that an event brought or speaks of."""
-    from a2a_ledger.capture.cards import has_holes, read_event  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.capture.card_signature import LOSSY  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.capture.cards import has_holes, read_event  # noqa: PLC0415 - same
     from a2a_ledger.card import read_card  # noqa: PLC0415 - same
 
     if position >= ledger.store.size():
@@ -98,10 +110,15 @@ def _of_event(ledger: ContractLedger, position: int, name: str) -> Source:
     holder = read_event(ledger.store, stands) if stands else fetch
     if holder is None or "body" not in holder.blobs:
         raise UsageError(f"{name}: the bytes of this card are not in the ledger")
+    other = ""
     if has_holes(holder):
         note(f"{name}: credentials were cut out of this card when it was recorded, so its raw hash is another one.")
+        other = "octets were cut out of this card when it was recorded, and the signature does not hold without them"
+    elif "lossy" in cast("list[str]", holder.data.get("flags") or []):
+        other = LOSSY
     peer = fetch.data.get("peer")
-    return Source(read_card(holder.content("body") or b""), name, peer if isinstance(peer, str) else None, fetch)
+    whose = peer if isinstance(peer, str) else None
+    return Source(read_card(holder.content("body") or b""), name, whose, fetch, other and f"{other} (#{holder.n})")
 
 
 def _path_of(url: str) -> str:
@@ -120,23 +137,18 @@ def _path_of(url: str) -> str:
     return parts.path
 
 
-def _tasks_in_flight(session: Session, url: str, *, diagnostic: bool) -> bool:
-    """Say whether the peer of this URL has tasks in flight; refuse when it has and nobody asked for a probe."""
-    if not session.place:
-        return False
-    from a2a_ledger.card import peer_id  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger_projections import peers  # noqa: PLC0415 - same
-    from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
+def _refuse_in_flight(session: Session, url: str) -> None:
+    """Refuse a fetch from a peer that has tasks in flight.
 
-    with session.reading() as ledger, reading(ledger.store, peers.VIEW) as now:
-        row = now.rows.get(peers.PEER + peer_id(url))
-    count = row["in_flight"] if row else 0
-    if not isinstance(count, int) or count == 0:
-        return False
-    if not diagnostic:
+    Raises:
+        UsageError: it has.
+    """
+    from a2a_ledger.cli.card_peer import whose  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    count = whose(session, url).in_flight
+    if count:
         raise UsageError(
             f"{url}: {count} of its tasks are in flight, and a card fetch now is a probe that can change what they "
             "may do; nothing was fetched",
             hint="If you want it all the same: --diagnostic. The probe is recorded as one.",
         )
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -62,3 +62,17 @@ def rank(one: Judgement) -> int:
     order = (("valid", True), ("invalid", True), ("valid", False), ("invalid", False))
     given = one.key is not None and one.key != "card"
     return order.index((one.status, given)) if (one.status, given) in order else len(order)
+
+
+def of_other_octets(told: Judgement, why: str) -> Judgement:
+    """Return a judgement of octets that are not those that were served: what does not hold for them was not broken.
+
+    Args:
+        told: the judgement of what is at hand.
+        why: a sentence that says what is at hand.
+    """
+    each = [
+        Judgement("undecidable", kid=one.kid, alg=one.alg, reason=why) if one.status == "invalid" else one
+        for one in told.signatures or (told,)
+    ]
+    return replace(min(each, key=rank), signatures=tuple(each) if told.signatures else ())
