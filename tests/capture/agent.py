@@ -8,6 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+# Where a2a.server.routes is imported before it, a client of SDK 1.3 speaks 1.0 over gRPC to an agent of 0.3.
+import a2a.client  # noqa: F401 - see above # pyright: ignore[reportUnusedImport]
 import uvicorn
 from a2a.helpers import new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
