@@ -75,6 +75,7 @@ def test_format_sections_are_numbered_as_fixed() -> None:
         "11 Bundle",
         "12 Verification",
         "13 Container and store",
+        "14 The agent's side, and the proxy",
     ]
 
 
