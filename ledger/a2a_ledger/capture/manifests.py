@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.manifest import Manifest
-    from a2a_ledger.verify.proven import KeyTerm
+    from a2a_ledger.verify.key_events import KeyTerm
 
 _KEY_EVENTS = (KeyAdded.TYPE, KeyRetired.TYPE, KeyRevoked.TYPE)
 
@@ -189,8 +189,8 @@ def _why_not(
 
 def _outside(manifest: Manifest, view: PeerView, card: KeptCard | None, now: datetime) -> str:
     """Say why the card at hand is not inside the floor of a trusted manifest; "" when it is."""
-    answers = view.newest_at(card.key.place) if card else []
-    latest = max([now, *(datetime.fromisoformat(kept.fetched_at) for kept in answers)])
+    answered = view.latest_at(card.key.place) if card else None
+    latest = max(now, datetime.fromisoformat(answered)) if answered else now
     if latest >= manifest.floor_until:  # an answer from behind the floor ends it, though the clock was set back since
         return "its floor has passed"
     if now < manifest.issued_at:

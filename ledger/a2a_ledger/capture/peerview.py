@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .reader import LogReader
 
 _K = TypeVar("_K")
+_V = TypeVar("_V")
 
 RECENT = 512
 """Records of a peer's stream that are read when it is first met."""
@@ -89,6 +90,8 @@ class PeerView:
     last_validation: dict[CardIdentity, str] = field(default_factory=dict[CardIdentity, str])
     lied: set[CardIdentity] = field(default_factory=set[CardIdentity])
     seen: dict[CardIdentity, list[tuple[str, str]]] = field(default_factory=dict[CardIdentity, list[tuple[str, str]]])
+    _latest: OrderedDict[tuple[str, str, str], str] = field(default_factory=OrderedDict[tuple[str, str, str], str])
+    """When the card at each place was answered about last, by the latest of our clocks: one may be set back."""
     _standing: OrderedDict[tuple[CardIdentity, str], KeptCard] = field(
         default_factory=OrderedDict[tuple[CardIdentity, str], KeptCard]
     )
@@ -111,6 +114,7 @@ class PeerView:
         kept = kept_card(record, before=self._bytes_of(record) or before)
         if kept is None:
             return  # recorded, but no answer about the card
+        _put(self._latest, key.place, max(record.at, self._latest.get(key.place, ""), key=_instant))
         if probe:
             _put(self.probes, key, kept)
             return
@@ -161,6 +165,10 @@ class PeerView:
         """Return the newest answers at the place of a card, whoever asked, diagnostics among them, newest first."""
         there = [kept for held in (self.cards, self.probes) for kept in held.values() if kept.key.place == place]
         return sorted(there, key=lambda kept: -kept.n)
+
+    def latest_at(self, place: tuple[str, str, str]) -> str | None:
+        """Return the latest time of an answer at the place of a card, whoever asked, diagnostics among them."""
+        return self._latest.get(place)
 
     def with_validator(self, key: CardIdentity, etag: str | None, modified_since: str | None) -> KeptCard | None:
         """Return the newest answer about this card with a validator; None: what a 304 says is not known."""
@@ -228,11 +236,15 @@ def kept_card(record: Record, *, before: KeptCard | None = None) -> KeptCard | N
     )
 
 
-def _put(held: OrderedDict[_K, KeptCard], key: _K, kept: KeptCard) -> None:
+def _put(held: OrderedDict[_K, _V], key: _K, kept: _V) -> None:
     held[key] = kept
     held.move_to_end(key)
     if len(held) > _CARDS:
         held.popitem(last=False)
+
+
+def _instant(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp() if at else 0.0
 
 
 def age_seconds(then: str, now: datetime) -> float:
