@@ -1,7 +1,8 @@
 """Exchanges that are no A2A call and go to no agent's url, such as the token request of an authentication flow.
 
 Such an exchange is recorded, so that what a client did is told without gaps, but what it says is nobody's
-business here: its bodies are withheld whole, and so are the values of its query (docs/format.md section 3.3).
+business here: its bodies are withheld whole, and so is what the queries and fragments of its url and of a `Location`
+say (docs/format.md section 3.3).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.capture.push_objects import string_octets, string_value
 from a2a_ledger.capture.redact import Secret
-from a2a_ledger.capture.url_secrets import query_values
+from a2a_ledger.capture.url_secrets import query_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,10 +73,15 @@ def as_said(seen: Seen, leg: Leg, *, outside: bool, url: str = "") -> Seen:
     secrets = [Secret("", value) for span in spans if (value := string_octets(seen.body[slice(*span)]))]
     places: tuple[Span, ...] = (*seen.places, *spans)
     if outside:
-        octets = url.encode("utf-8", "replace")
-        secrets += [Secret("", octets[slice(*value.span)]) for value in query_values(octets)]
+        urls = [url, *(value for name, value in seen.headers if name.lower() == "location")]
+        secrets += [Secret("", text) for one in urls for text in _texts(one.encode("utf-8", "replace"))]
         places = ((0, len(seen.body)),)
     return seen._replace(secrets=(*seen.secrets, *secrets), places=places)
+
+
+def _texts(url: bytes) -> Iterator[bytes]:
+    for span in query_texts(url):
+        yield url[slice(*span)]
 
 
 def field_values(body: bytes) -> Iterator[Span]:

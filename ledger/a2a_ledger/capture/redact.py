@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from a2a_ledger.capture.spelled import Span, find_spelled, merge
-from a2a_ledger.capture.url_secrets import query_values, secret_places, user_infos
+from a2a_ledger.capture.url_secrets import query_texts, secret_places, user_infos
 from a2a_ledger.codec import Content, Hole, Withheld
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def kept_headers(headers: Headers, secrets: Sequence[Secret], redactor: Redactor
     user info and the query values whose names tell a secret.
     """
     carried = {secret.value for secret in secrets if secret.scheme}
+    values = frozenset(secret.value for secret in secrets)
     chosen: list[tuple[int, str, str]] = []
     for name, value in headers:
         lower = name.lower()
@@ -141,7 +142,7 @@ def kept_headers(headers: Headers, secrets: Sequence[Secret], redactor: Redactor
     chosen.sort(key=lambda item: item[0])
     wanted = wanted_of(secrets)
     return [
-        _header_blob(name, value, wanted, redactor, is_credential=rank < 0)
+        _header_blob(name, value, wanted, values, redactor, is_credential=rank < 0)
         for rank, name, value in chosen[:_MAX_HEADERS]
     ]
 
@@ -151,8 +152,14 @@ def _says_nothing_new(name: str, value: str, headers: Headers) -> bool:
     return name == "x-a2a-extensions" and any(k.lower() == "a2a-extensions" and v == value for k, v in headers)
 
 
-def _header_blob(
-    name: str, value: str, wanted: Sequence[bytes], redactor: Redactor | None, *, is_credential: bool
+def _header_blob(  # noqa: PLR0913 - a header, and all that decides about its holes
+    name: str,
+    value: str,
+    wanted: Sequence[bytes],
+    values: frozenset[bytes],
+    redactor: Redactor | None,
+    *,
+    is_credential: bool,
 ) -> Content:
     begin = f'[{_quoted(name)},"'.encode("utf-8", "replace")
     inner = _quoted(value)[1:-1].encode("utf-8", "replace")
@@ -162,10 +169,16 @@ def _header_blob(
         spans.append((word, len(inner)))
     elif name == "location":
         spans += secret_places(inner)
+        spans += [span for span in query_texts(inner) if _read(inner[slice(*span)]) in values]
     if redactor is not None:
         spans += redactor(f"header:{name}", inner)
     here = [(start + len(begin), end + len(begin)) for start, end in merge(spans, len(inner))]
     return _cut_spans(begin + inner + b'"]', here)
+
+
+def _read(inner: bytes) -> bytes:
+    """Return octets that stand between the quotes of a JSON string which nothing but quotes has to be escaped in."""
+    return inner.replace(b'\\"', b'"').replace(b"\\\\", b"\\")
 
 
 def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
@@ -216,7 +229,7 @@ def cut_url(url: str, secrets: Sequence[Secret], *, redactor: Redactor | None = 
     text = url.encode("utf-8", "replace")
     values = {secret.value for secret in secrets}
     spans = [*secret_places(text), *find_spelled(text, wanted_of(secrets))]
-    spans += [value.span for value in query_values(text) if text[slice(*value.span)] in values]
+    spans += [span for span in query_texts(text) if text[slice(*span)] in values]
     if redactor is not None:
         spans += redactor("url", text)
     return _cut_spans(text, merge(spans, len(text)))

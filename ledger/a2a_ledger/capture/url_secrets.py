@@ -20,6 +20,7 @@ _AUTHORITY = re.compile(rb"\s*+(?:[A-Za-z][A-Za-z0-9+.-]*+:)?//([^/?#\\]*+)")
 _IN_TEXT = re.compile(rb"://([^/?#\\\s\"'<>]*+)")
 _PARAMETER = re.compile(rb";([^=;/]*+)=([^;/]*+)")
 _PAIR = re.compile(rb"[?#&;]([^=?#&;]*+)=([^#&;]*+)")
+_TEXT = re.compile(rb"[?#&;](?:[^=?#&;]*+=)?+([^#&;]++)")
 _BEHIND_PATH = re.compile(rb"[?#]")
 _TELLING = frozenset(
     {
@@ -57,6 +58,14 @@ def query_values(url: bytes) -> Iterator[QueryValue]:
     for found in (*_PARAMETER.finditer(url, 0, path), *_PAIR.finditer(url, path)):
         if found[2]:
             yield QueryValue(unquote_to_bytes(found[1]).decode("utf-8", "replace").lower(), found.span(2))
+
+
+def query_texts(url: bytes) -> Iterator[Span]:
+    """Yield where a url says something in path parameters, query and fragment: a value, or what has no name."""
+    behind = _BEHIND_PATH.search(url)
+    path = behind.start() if behind else len(url)
+    yield from (found.span(2) for found in _PARAMETER.finditer(url, 0, path))
+    yield from (found.span(1) for found in _TEXT.finditer(url, path))
 
 
 @lru_cache(maxsize=1024)
