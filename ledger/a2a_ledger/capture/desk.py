@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from a2a_ledger.address import normal_url
+from a2a_ledger.address import wire_url
 from a2a_ledger.capture.bound import BoundCard, bind
 from a2a_ledger.capture.cards import CardDesk, read_event
 from a2a_ledger.capture.claims import Claims
@@ -110,11 +110,11 @@ class Desk:
 
     def expect_card_at(self, url: str) -> None:
         """Take note that a GET of this url asks for a card, though its path does not say so."""
-        self._card_urls.add(normal_url(url))
+        self._card_urls.add(wire_url(url))
 
     def asks_for_card(self, method: str, url: str) -> bool:
         """Say whether a request asks for a card: by its path, or because the application said so."""
-        return method == "GET" and (normal_url(url) in self._card_urls or card_source(method, url) is not None)
+        return method == "GET" and (wire_url(url) in self._card_urls or card_source(method, url) is not None)
 
     def recent_cards(self, transport: object = None) -> list[BoundCard]:
         """Return the cards that were handed to the application lately: those of one transport first, newest first."""

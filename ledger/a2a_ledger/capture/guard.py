@@ -205,7 +205,7 @@ class Guard:
         if "GRPC" in sdk.bindings_of(chosen) and chosen.grpc_channel_factory is None:
             chosen.grpc_channel_factory = self.grpc_channel_factory()
         path = relative_card_path if relative_card_path is not None else CARD_PATH
-        card_url = f"{url.rstrip('/')}/{path.lstrip('/')}"
+        card_url = _asked_at(chosen.httpx_client, f"{url.rstrip('/')}/{path.lstrip('/')}")
         if relative_card_path is not None:
             self.desk.expect_card_at(card_url)
         interceptor = self.interceptor()
@@ -263,6 +263,14 @@ def _versions() -> tuple[str, ...]:
         return ("0.3",) if metadata.version("a2a-sdk").startswith("0.") else ("1.0", "0.3")
     except metadata.PackageNotFoundError:  # a client of one's own, of which nothing is known
         return ("1.0", "0.3")
+
+
+def _asked_at(client: httpx.AsyncClient, url: str) -> str:
+    """Return a url as this client asks for it: encoded, without dot segments, with parameters of its own."""
+    try:
+        return str(client.build_request("GET", url).url)
+    except httpx.InvalidURL:  # the SDK says what is wrong with it
+        return url
 
 
 def _sending(options: dict[str, Any]) -> httpx.AsyncHTTPTransport:
