@@ -224,7 +224,7 @@ class CardKeyRetired(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractAccepted(Event):
-    """A changed contract was taken on after an abort. Blob: diff."""
+    """A changed contract, or changed terms of one contract, were taken on after an abort. Blob: diff."""
 
     TYPE: ClassVar[str] = "contract.accepted.v1"
 
@@ -238,6 +238,9 @@ class ContractAccepted(Event):
     who: str
     fetch: Ref
     card_ids: list[str] | None = None  # see ContractCaptured
+    profile_hash: str | None = None
+    old_terms: str | None = None  # hash under that profile; None: unknown, for octets of the card were cut out
+    new_terms: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,8 +117,9 @@ def _key_retired(record: Record) -> tuple[str, str]:
 
 def _accepted(record: Record) -> tuple[str, str]:
     data = record.data
+    old, new = _short(text(data, "old_hash")), _short(text(data, "new_hash"))
     return "accepted", (
-        f"contract {_short(text(data, 'old_hash'))} -> {_short(text(data, 'new_hash'))}, "
+        f"{f'contract {old} -> {new}' if old != new else f'other vendor terms of contract {new}'}, "
         f"authorization: {text(data, 'authorization')}, by {text(data, 'who')} ({text(data, 'acceptance')})"
     )
 

@@ -13,6 +13,8 @@ from a2a_ledger.errors import UsageError
 from tests.capture.conftest import STALE, only, send
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from a2a.client import Client
 
     from a2a_ledger import Guard
@@ -141,3 +143,78 @@ async def test_the_first_contract_of_a_card_needs_no_acceptance(
     with pytest.raises(UsageError, match="captured already"):
         accept_contract(ledger, str(captured["peer"]), str(captured["contract_hash"]), who="a person")
     assert only(ledger, "contract.accepted") == []
+
+
+@pytest.fixture
+def words_are_terms(tmp_path: Path) -> str:
+    """Return a profile under which the card's description is a vendor's term."""
+    file = tmp_path / "words.toml"
+    file.write_text('name = "words"\n[terms]\npaths = ["/description"]\n')
+    return str(file)
+
+
+@pytest.mark.parametrize("choice", ["manual", "not-weaker"])
+async def test_vendor_terms_that_changed_wait_for_a_person_too(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard, words_are_terms: str, choice: str
+) -> None:
+    ledger = open_ledger(limits=STALE, acceptance=choice, profile=words_are_terms)
+    guard = make_guard(ledger)
+    client = await guard.create_client(agent.url)
+    await send(client, "hello")
+    agent.card.description = "3 EUR a word"
+    with pytest.raises(ContractChangedError):
+        await send(client, "hello")
+    posts = agent.posts
+    for _ in range(2):
+        with pytest.raises(ContractChangedError, match="vendor terms beside the contract changed"):
+            await guard.create_client(agent.url)
+    assert (agent.posts, only(ledger, "contract.accepted")) == (posts, [])
+
+    newest = only(ledger, "card.fetched")[-1].data
+    peer, contract = str(newest["peer"]), str(newest["contract_hash"])
+    event, _ = accept_contract(ledger, peer, contract, who="a person")
+    assert (event.old_hash, event.new_hash, event.authorization) == (contract, contract, "incomparable")
+    with pytest.raises(UsageError, match="accepted already"):
+        accept_contract(ledger, peer, contract, who="a person")
+    await send(await guard.create_client(agent.url), "hello")
+    first, then = (record.data["terms_hash"] for record in only(ledger, "contract.captured"))
+    [accepted] = only(ledger, "contract.accepted")
+    assert (accepted.data["old_terms"], accepted.data["new_terms"]) == (first, then)
+    assert accepted.data["profile_hash"] == ledger.profile.hash
+    assert first != then
+
+
+async def test_vendor_terms_that_changed_are_recorded_when_they_are_taken_on(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard, words_are_terms: str
+) -> None:
+    ledger = open_ledger(limits=STALE, acceptance="auto", profile=words_are_terms)
+    guard = make_guard(ledger)
+    client = await guard.create_client(agent.url)
+    await send(client, "hello")
+    agent.card.description = "3 EUR a word"
+    with pytest.raises(ContractChangedError):
+        await send(client, "hello")
+    await send(await guard.create_client(agent.url), "hello")
+    await send(await guard.create_client(agent.url), "hello")
+    [accepted] = only(ledger, "contract.accepted")
+    captured = only(ledger, "contract.captured")
+    assert (accepted.data["old_hash"], accepted.data["pointers"]) == (accepted.data["new_hash"], ["/description"])
+    assert [record.data["terms_hash"] for record in captured] == [
+        accepted.data["old_terms"],
+        accepted.data["new_terms"],
+        accepted.data["new_terms"],
+    ]
+
+
+async def test_another_profile_is_no_change_of_the_peer(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard, words_are_terms: str
+) -> None:
+    ledger = open_ledger(acceptance="manual")
+    await send(await make_guard(ledger).create_client(agent.url), "hello")
+    ledger.close()
+    ledger = open_ledger(acceptance="manual", profile=words_are_terms)
+    guard = make_guard(ledger)
+    await send(await guard.create_client(agent.url), "hello")
+    assert only(ledger, "contract.accepted") == []
+    hashes = {str(record.data["terms_hash"]) for record in only(ledger, "contract.captured")}
+    assert len(hashes) == 2

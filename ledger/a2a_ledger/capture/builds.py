@@ -222,18 +222,20 @@ class Builds:
         return asked
 
     async def _accept_if_changed(self, chosen: BoundCard) -> None:
-        """Take a contract on that is not the one in force, by the deployment's choice."""
-        desk, store = self._desk, self._desk.ledger.store
+        """Take a contract on that is not the one in force, or terms of it that are not, by the deployment's choice."""
+        desk, store, profile = self._desk, self._desk.ledger.store, self._desk.ledger.profile
         held = contract_in_force(store, chosen.peer, chosen.kept.key)
-        if held is None or held.contract_hash == chosen.contract.hash:
+        if held is None or held.says(chosen.contract.hash, chosen.terms.hash, store, profile):
             return
         old_hash = held.contract_hash
         change = self._change_since(chosen, held)
         direction = (change.authorization if change else None) or "incomparable"
         choice = desk.ledger.settings.acceptance
         if desk.enforces and (choice == "manual" or (choice == "not-weaker" and direction not in _NOT_WEAKER)):
+            terms_alone = old_hash == chosen.contract.hash
+            changed = "vendor terms beside the contract changed, which stays" if terms_alone else "contract changed to"
             raise ContractChangedError(
-                f"{chosen.peer_url}: the contract changed to {chosen.contract.hash} (authorization: {direction}), and "
+                f"{chosen.peer_url}: the {changed} {chosen.contract.hash} (authorization: {direction}), and "
                 f"acceptance = {choice} waits for a person. Nothing was sent.",
                 hint=f"a2a-ledger card accept {chosen.peer} {chosen.contract.hash}",
             )
@@ -248,6 +250,9 @@ class Builds:
             who="client built again",
             fetch=chosen.kept.fetch,
             card_ids=chosen.kept.key.agreed_as,
+            profile_hash=profile.hash,
+            old_terms=held.terms(store, profile),
+            new_terms=chosen.terms.hash,
         )
         blobs: dict[str, Content | bytes] = {"diff": diff_text(change)} if change else {}
         await desk.write([desk.ledger.draft(event, stream=f"peer:{chosen.peer}", blobs=blobs)])

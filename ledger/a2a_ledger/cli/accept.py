@@ -8,7 +8,7 @@ from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.capture.refusal import contract_pointers, diff_text
 from a2a_ledger.card import read_card
-from a2a_ledger.contract import contract_of, diff
+from a2a_ledger.contract import contract_of, diff, terms_of
 from a2a_ledger.errors import UsageError
 from a2a_ledger.events import ContractAccepted
 
@@ -42,11 +42,13 @@ def accept_contract(ledger: ContractLedger, peer: str, wanted: str, *, who: str)
             f"it served {', '.join(list(seen)[:3]) or 'none that can be captured'}"
         )
     new_hash = fitting[0]
-    held = _replaced(store, peer, seen[new_hash])
-    new, old = _card(store, seen[new_hash]), held.card(store)
+    new = _card(store, seen[new_hash])
     contract = contract_of(new)
     if contract is None:
         raise UsageError(f"{new_hash}: the card that the peer served cannot be captured ({new.problem})")
+    terms = terms_of(new, ledger.profile).hash
+    held = _replaced(ledger, peer, seen[new_hash], terms)
+    old = held.card(store)
     change = diff(old, new, ledger.profile) if old is not None else None
     event = ContractAccepted(
         peer=peer,
@@ -59,6 +61,9 @@ def accept_contract(ledger: ContractLedger, peer: str, wanted: str, *, who: str)
         who=who,
         fetch=seen[new_hash].ref,
         card_ids=key_of(seen[new_hash].data).agreed_as,
+        profile_hash=ledger.profile.hash,
+        old_terms=held.terms(store, ledger.profile),
+        new_terms=terms,
     )
     blobs = {"diff": diff_text(change)} if change else {}
     (appended,) = ledger.append([ledger.draft(event, stream=f"peer:{peer}", blobs=blobs)])
@@ -75,20 +80,20 @@ def _contracts(store: Store, peer: str) -> dict[str, Record]:
     return found
 
 
-def _replaced(store: Store, peer: str, served: Record) -> InForce:
+def _replaced(ledger: ContractLedger, peer: str, served: Record, terms: str) -> InForce:
     """Return the contract in force, which this acceptance replaces.
 
     Raises:
-        UsageError: there is none, or it is this one already.
+        UsageError: there is none, or it is this one already, with these terms.
     """
-    new_hash = served.data["contract_hash"]
-    held = contract_in_force(store, peer, key_of(served.data))
+    new_hash = str(served.data["contract_hash"])
+    held = contract_in_force(ledger.store, peer, key_of(served.data))
     if held is None:
         raise UsageError(
             f"{new_hash}: nothing waits for this acceptance; no contract of this card is in force yet, and the first "
             "one that is captured needs none"
         )
-    if held.contract_hash == new_hash:
+    if held.says(new_hash, terms, ledger.store, ledger.profile):
         how = "accepted" if held.since.type == "contract.accepted.v1" else "captured"
         raise UsageError(f"{new_hash}: {how} already, as #{held.since.n}; nothing was recorded")
     return held
