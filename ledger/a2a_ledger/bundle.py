@@ -1,8 +1,7 @@
 """The evidence bundle: one zip that somebody who trusts neither side can check with tools of their own.
 
-A bundle is a BagIt bag (RFC 8493) in the zip form of `archive`. `sha256sum -c` reads its manifests,
-`openssl` its signature, a C2SP verifier its checkpoint and proofs; docs/format.md section 11 has the
-table of files. This module knows names and forms only: `export` chooses what goes in, `verify` judges.
+A bundle is a BagIt bag (RFC 8493) in the zip form of `archive`: docs/format.md section 11 has the table of files.
+This module knows names and forms only: `export` chooses what goes in, `verify` judges.
 """
 
 from __future__ import annotations

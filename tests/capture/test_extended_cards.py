@@ -149,7 +149,7 @@ async def test_that_it_differs_from_the_public_card_is_no_change_of_contract(
     hashes = [r.data["contract_hash"] for r in only(ledger, "contract.captured")]
     assert hashes[0] == hashes[2] != hashes[1]
     assert only(ledger, "contract.accepted") == []
-    kinds = [r.data["inputs"]["card"]["kind"] for r in only(ledger, "freshness.decided") if r.stream[0] == "t"]  # type: ignore[index,call-overload]
+    kinds = [r.data["inputs"]["card"]["kind"] for r in only(ledger, "freshness.decided") if r.stream[0] == "t"]  # type: ignore[index,call-overload]  # JSON as recorded
     assert kinds == ["well-known", "extended", "well-known"]
     assert [r.data["source"] for r in only(ledger, "card.fetched")].count("extended") == 1
 

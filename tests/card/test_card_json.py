@@ -63,7 +63,7 @@ def test_the_fast_way_writes_what_the_standard_writes(value: object, ascii_only:
 
 NUMBER_TOKENS = [
     ("1", True), ("-7", True), ("0", True), ("-0", True), ("0.5", True), ("0.0001", True), ("1234567.89", True),
-    ("9007199254740991", True), ("1e-1", True), ("1.0", True), ("-0.0", True), ("1e5", True),
+    ("9007199254740991", True), ("1e-1", True), ("1.0", False), ("-0.0", False), ("1e5", False),
     ("9007199254740992", False), ("9007199254740992.0", False), ("1e-7", False), ("0.00001", False),
     ("1e20", False), ("1e400", False), ("1e-400", False), ("3.141592653589793238462643", False),
 ]  # fmt: skip

@@ -212,7 +212,8 @@ def test_under_another_rule_set_nothing_is_refuted_and_nothing_verified(
         monkeypatch.setattr(f"a2a_ledger.verify.{module}.RULE_SETS", {"9": frozenset(RULES)})
     monkeypatch.setattr("a2a_ledger.verify.rerun.RULE_SET", "9")
     monkeypatch.setattr("a2a_ledger.verify.rerun._SETS", "9")
-    monkeypatch.setattr("a2a_ledger.divergence.rules.RULE_SETS", {"9": frozenset(RULES)})
+    for module in ("rules", "cases"):
+        monkeypatch.setattr(f"a2a_ledger.divergence.{module}.RULE_SETS", {"9": frozenset(RULES)})
     report = judged(case.bundle, case.log_key)
     assert (report.verdict, statuses(report)["R"]) == ("not proven", "NOT PROVEN")
     assert f"judged by rule set {RULE_SET}, here are 9" in report.claim("R").detail

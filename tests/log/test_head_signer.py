@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from a2a_ledger import heads
-from a2a_ledger.events import KeyRetired
+from a2a_ledger.events import CardServed
 from a2a_ledger.ledger import ContractLedger
 
 if TYPE_CHECKING:
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
     import pytest
 
-EVENT = KeyRetired(key_id="00000000", role="peer", vkey="peer.example+00000000+AQ==")
+EVENT = CardServed(
+    url="https://agent.example/.well-known/agent-card.json",
+    raw_hash="sha256:00",
+    document_hash=None,
+    contract_hash=None,
+    form="",
+    status=200,
+)
 
 
 def signed(ledger: ContractLedger) -> int:
@@ -40,7 +47,7 @@ def test_urgent_signatures_are_spaced_and_closing_waits_for_none_of_it(
     ledger.checkpoint_soon()
     wait_until_signed(ledger, size)  # the first one comes at once, long before the interval
     for _ in range(3):
-        ledger.append([ledger.draft(EVENT, stream="ledger")])
+        ledger.append([ledger.draft(EVENT, stream="peer:self")])
         ledger.checkpoint_soon()
     assert signed(ledger) == size  # those that follow share the next one
     ledger.close()

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 _SENDS = frozenset({"message/send", "message/stream"})
 
 
-def default_config() -> Any:  # noqa: ANN401 - of the SDK
+def default_config() -> Any:  # noqa: ANN401 - a class of the SDK
     """Return a configuration for every binding that needs no extra of the SDK."""
-    from a2a.client import ClientConfig  # noqa: PLC0415 - of SDK 0.3
+    from a2a.client import ClientConfig  # noqa: PLC0415 - only where SDK 0.3 is installed
 
     config: Any = ClientConfig
     return config(streaming=True, supported_transports=["JSONRPC", "HTTP+JSON"])
 
 
-def bindings_of(config: Any) -> Sequence[str]:  # noqa: ANN401 - of the SDK
+def bindings_of(config: Any) -> Sequence[str]:  # noqa: ANN401 - a class of the SDK
     """Return the bindings that a configuration allows."""
     return [str(getattr(transport, "value", transport)) for transport in config.supported_transports]
 
 
-async def connect(config: Any, url: str, *, interceptors: list[Any], relative_card_path: str | None) -> Any:  # noqa: ANN401 - of the SDK
+async def connect(config: Any, url: str, *, interceptors: list[Any], relative_card_path: str | None) -> Any:  # noqa: ANN401 - a class of the SDK
     """Resolve a card and return a client for it."""
-    from a2a.client import ClientFactory  # noqa: PLC0415 - of SDK 0.3
+    from a2a.client import ClientFactory  # noqa: PLC0415 - only where SDK 0.3 is installed
 
     factory: Any = ClientFactory
     return await factory.connect(
@@ -63,7 +63,7 @@ class GuardInterceptor:
         method_name: str,
         request_payload: dict[str, Any],
         http_kwargs: dict[str, Any],
-        agent_card: Any,  # noqa: ANN401 - of the SDK
+        agent_card: Any,  # noqa: ANN401 - a class of the SDK
         context: object,  # noqa: ARG002 - the SDK hands it over by position
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Decide before a send; every other call is recorded by the transport alone, which is told the card.
@@ -101,7 +101,7 @@ class GuardInterceptor:
             self._cards.built_from(bound)
 
 
-def _octets(card: Any) -> bytes:  # noqa: ANN401 - of the SDK
+def _octets(card: Any) -> bytes:  # noqa: ANN401 - a class of the SDK
     """Return a parsed card as JSON, which is also what it is compared by."""
     stated: object = card.model_dump(mode="json", by_alias=True, exclude_none=True)
     return json.dumps(stated, sort_keys=True).encode()
@@ -109,7 +109,7 @@ def _octets(card: Any) -> bytes:  # noqa: ANN401 - of the SDK
 
 def _parsed(document: dict[str, Any]) -> bytes | None:
     """Return what the SDK makes of a card; None when it makes nothing of it."""
-    from a2a.types import AgentCard  # noqa: PLC0415 - of SDK 0.3
+    from a2a.types import AgentCard  # noqa: PLC0415 - only where SDK 0.3 is installed
 
     parse: Any = AgentCard
     try:

@@ -183,9 +183,8 @@ class _Hooks:
             exact = Decimal(token) == Decimal(repr(value))
         except decimal.DecimalException:
             exact = False
-        if exact and value.is_integer() and abs(value) <= _MAX_SAFE:
-            return int(value)  # RFC 8785 writes 1.0 as 1, and -0.0 as 0
-        self.simple_numbers = self.simple_numbers and exact and _LEAST <= abs(value) < _MOST
+        # RFC 8785 writes 1.0 as 1; how it was spelled is kept, for some signers do not.
+        self.simple_numbers &= exact and not value.is_integer() and _LEAST <= abs(value) < _MOST
         return value if exact else NumberToken(token)
 
     def constant(self, token: str) -> NoReturn:

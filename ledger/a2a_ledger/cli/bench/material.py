@@ -81,7 +81,7 @@ def _task(state: str, peer_task: str, *, wrapped: bool) -> bytes:
     text: JsonObject = {}
     status: JsonObject = {
         "state": state,
-        "message": {"messageId": "s-1", "role": "ROLE_AGENT", "parts": [text]},
+        "message": {"messageId": f"s-{state}-{wrapped}", "role": "ROLE_AGENT", "parts": [text]},
     }
     task: JsonObject = {"id": peer_task, "contextId": f"c-{peer_task}", "status": status}
     return _padded({"result": {"task": task} if wrapped else task}, text)
