@@ -6,7 +6,7 @@ a send is followed by `send.aborted.v1`, and nothing leaves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,8 @@ class Asking:
         await self.answer(asked, bound.route, purpose, bound, validate=stands, task=task, first_hand=first_hand)
         said = asked.fetched.kept if asked.fetched else None
         if said is not None and said.key != card.key and said.contract_hash == card.contract_hash:
-            bound.kept = said  # the same card, asked for with a newer credential
+            # the same card, asked for with a newer credential; as another class of caller it would be another card
+            bound.kept = said if said.caller == card.caller else replace(said, key=card.key)
         return asked
 
     async def answer(  # noqa: PLR0913 - what a fetch is made of

@@ -72,16 +72,22 @@ def peer_of_card_at(reader: LogReader, url: str) -> Peer:
     An extended card belongs to the peer whose card lists the interface beside which it lies, wherever its
     public card is; else to the public card beside it, if that was ever seen.
     """
-    found = _EXTENDED.search(_path(url))
-    if found is None:
+    if not _EXTENDED.search(_path(url)):
         return peer_of_card(url)
-    base = peer_url(url).rstrip("/").removesuffix(found[0])
-    listed = _listed_by(reader, url, [*urls_of_interface(url), *urls_of_interface(base)])
+    listed = peer_of_extended(reader, url)
     if listed is not None:
         return listed
-    beside = peer_at(f"{base}{CARD_PATH}")
+    beside = peer_at(f"{_beside(url)}{CARD_PATH}")
     seen = reader.read_stream(f"peer:{beside.id}", limit=_LOOK_BACK, desc=True)
     return beside if any(record.type == "card.fetched.v1" for record in seen) else peer_of(reader, url, None)
+
+
+def peer_of_extended(reader: LogReader, url: str) -> Peer | None:
+    """Return the peer whose extended card lies at `url`; None: no card lists an interface beside which it would lie.
+
+    Any API may have something at `/v1/card`.
+    """
+    return _listed_by(reader, url, [*urls_of_interface(url), *urls_of_interface(_beside(url))])
 
 
 def peer_at(url: str) -> Peer:
@@ -242,6 +248,12 @@ def _peer(record: Record) -> Peer:
 
 def _same(stated: str, spoken: str) -> bool:
     return stated.upper() == spoken.upper()
+
+
+def _beside(url: str) -> str:
+    """Return the url beside which an extended card lies."""
+    found = _EXTENDED.search(_path(url))
+    return peer_url(url).rstrip("/").removesuffix(found[0] if found is not None else "")
 
 
 def _path(url: str) -> str:

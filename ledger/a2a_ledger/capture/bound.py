@@ -42,6 +42,8 @@ class BoundCard:
     terms: Terms
     route: Route | None = None
     spent: str = ""
+    owned: bool = False
+    """`route` is certainly that of the client which sends; see `own_route`."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -60,7 +62,7 @@ class BoundCard:
 
     def for_new_client(self) -> BoundCard:
         """Return the same for another client, not spent, with a way to the card that it alone renews."""
-        return replace(self, spent="", route=copy.copy(self.route))
+        return replace(self, spent="", owned=False, route=copy.copy(self.route))
 
     def likely_version(self, client_versions: Sequence[str]) -> str | None:
         """Return the version of the interface that a client of these versions will use, as far as the card tells.
@@ -97,6 +99,7 @@ class Call:
     pin: JsonObject | None = None
     extensions: tuple[str, ...] = field(default=())
     key: Key = ()  # what its task is claimed under
+    undecided: bool = False  # it is decided when it is seen which client sends it
     taken: bool = False  # by the transport, which records it
 
     def capture(
@@ -198,6 +201,12 @@ _last_sent: ContextVar[Sent | None] = ContextVar("a2a_ledger_last_sent", default
 def expect_extended() -> None:
     """Take note that the SDK's client is about to ask for an extended card, in this context."""
     _taken_over.set(TakenOver())
+
+
+def expects_extended() -> bool:
+    """Say whether the SDK's client asks for an extended card in this context, and none came yet."""
+    expected = _taken_over.get()
+    return expected is not None and expected.bound is None
 
 
 def extended_came(bound: BoundCard) -> None:

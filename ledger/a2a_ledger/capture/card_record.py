@@ -24,6 +24,7 @@ from a2a_ledger.capture.redacted import (
     see,
     text_blob,
 )
+from a2a_ledger.capture.served_cookies import without_served
 from a2a_ledger.card import read_card
 from a2a_ledger.codec import canonical
 from a2a_ledger.contract import FORM, contract_of, seed0
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.recorder import FailureLike
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.served_cookies import ServedCookies
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Content
     from a2a_ledger.events import Credential, Json, JsonObject
@@ -73,6 +75,9 @@ class CardAsk:
     modified_since: str | None = None
     task: str | None = None
     secrets: tuple[Secret, ...] = ()
+    """What is cut out of the record."""
+    telling: tuple[Secret, ...] = ()
+    """Those of them by which its asker is told from others: not the cookies that a server set."""
     selecting: Secret | None = None
     """Its other headers that may select a card, see `card_identity.selecting`."""
     version: str | None = None
@@ -93,7 +98,7 @@ class CardAsk:
     @property
     def marked(self) -> tuple[Secret, ...]:
         """Return what is marked in the record: whose marks differ, asks for another card."""
-        named = tuple(replace(secret, scheme=secret.scheme or _UNNAMED) for secret in self.secrets)
+        named = tuple(replace(secret, scheme=secret.scheme or _UNNAMED) for secret in self.telling)
         return named if self.selecting is None else (self.selecting, *named)
 
     def key(self, at: ContractLedger) -> CardIdentity:
@@ -136,8 +141,11 @@ def card_ask_of(  # noqa: PLR0913 - what is known of a question, all named at th
     source: str | None = None,
     schemes: Mapping[str, object] | None = None,
     places: Iterable[ApiKeyPlace] = (),
+    served: ServedCookies | None = None,
 ) -> CardAsk:
     """Read a card GET as it was asked.
+
+    A cookie takes no part in the caller class: a peer could change it by setting one, or by naming one in its card.
 
     Args:
         url: as asked.
@@ -146,10 +154,13 @@ def card_ask_of(  # noqa: PLR0913 - what is known of a question, all named at th
         source: where the card comes from, if its path does not say.
         schemes: scheme table of a card of this peer that is known already.
         places: where else some card of this peer puts an API key.
+        served: the cookies that servers set, which do not tell who asks.
     """
-    seen = see(headers, b"", url=url, schemes=schemes, places=places)
+    known = list(places)
+    seen = see(headers, b"", url=url, schemes=schemes, places=known)
+    telling = see(without_served(headers, served, known), b"", url=url, schemes=schemes, places=known).secrets
     peer = peer or peer_of_card(url)
-    named = {cut_text(secret.scheme, MAX_SCHEME) for secret in seen.secrets if secret.scheme}
+    named = {cut_text(secret.scheme, MAX_SCHEME) for secret in telling if secret.scheme not in {"", "cookie"}}
     names = sorted(named)[:MAX_CREDENTIALS]
     wanted = wanted_of(seen.secrets)
     return CardAsk(
@@ -161,6 +172,7 @@ def card_ask_of(  # noqa: PLR0913 - what is known of a question, all named at th
         etag=_stated(headers, "if-none-match", wanted),
         modified_since=_stated(headers, "if-modified-since", wanted),
         secrets=seen.secrets,
+        telling=telling,
         selecting=selecting(headers),
         version=_stated(headers, "a2a-version"),
     )

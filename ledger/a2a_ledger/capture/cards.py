@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.peerview import KeptCard, PeerViews
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.redact import Redactor
-    from a2a_ledger.capture.route import Answer, Route
+    from a2a_ledger.capture.route import Answer, Redirected, Route
+    from a2a_ledger.capture.served_cookies import ServedCookies
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Diff, Profile
     from a2a_ledger.events import Ref
@@ -115,7 +116,7 @@ class CardDesk:
 
     def remember(self, route: Route) -> None:
         """Take note of how the application asks for this card."""
-        key = (id(route.transport), *route.ask.key(self._ledger))
+        key = (id(route.transport), route.ask.peer, *route.ask.key(self._ledger))
         route.loop = asyncio.get_running_loop()
         self._routes[key] = route
         self._routes.move_to_end(key)
@@ -158,20 +159,27 @@ class CardDesk:
         return min(routes, key=lambda route: route.ask.source != "well-known", default=None)
 
     def ask_of(
-        self, url: str, headers: Sequence[tuple[str, str]], *, of: CardAsk | None = None, whose: Peer | None = None
+        self,
+        url: str,
+        headers: Sequence[tuple[str, str]],
+        *,
+        of: Redirected | None = None,
+        whose: Peer | None = None,
+        served: ServedCookies | None = None,
     ) -> CardAsk:
         """Read a card GET as it was asked.
 
         Args:
             url: as asked.
             headers: of the request.
-            of: what was asked for, where this request follows a redirect: it is part of that question, wherever it
+            of: the request that was redirected, where this one follows it: it is part of that question, wherever it
                 leads, so that a peer gets round no contract that is in force by having its card lie elsewhere.
             whose: the peer whose card it is, where the caller knows.
+            served: see `card_ask_of`.
         """
         peer = whose or peer_of_card_at(self._ledger.store, url)
-        asked = card_ask_of(url, headers, peer=peer, places=self.schemes.places_of(peer.id))
-        return asked if of is None else replace(of, etag=asked.etag, modified_since=asked.modified_since)
+        asked = card_ask_of(url, headers, peer=peer, places=self.schemes.places_of(peer.id), served=served)
+        return asked if of is None else replace(of.ask, etag=asked.etag, modified_since=asked.modified_since)
 
     # ---- fetches
 
@@ -197,8 +205,8 @@ class CardDesk:
             validate = None  # a 304 would leave us with bytes that we do not have
         ask = route.ask.for_purpose(purpose, validate=validate, task=task, as_asked=first_hand)
         by = id(route.transport) if route.transport is not None else id(route)
-        own = tuple(sorted(route.headers)) if first_hand else ()
-        asked = (ask.key(self._ledger), purpose, ask.etag, ask.modified_since, route.url)
+        own = tuple(sorted(route.own.headers)) if first_hand else ()
+        asked = (ask.peer, ask.key(self._ledger), purpose, ask.etag, ask.modified_since, route.own.url)
         key = (asyncio.get_running_loop(), by, asked, own)
         flight = self._flights.get(key)
         if flight is None or flight.done():
@@ -222,8 +230,16 @@ class CardDesk:
             ref, _ = await self._record(ask, event, blobs)
             return Fetched(ref, None, None, (), b"", None, error)
         if not first_hand:  # asked as the client asks now, which may be with another credential than before
-            now = card_ask_of(ask.full_url, answer.sent, source=ask.source, places=self.schemes.places_of(ask.peer))
-            ask = replace(ask, caller=now.caller, secrets=now.secrets, selecting=now.selecting, version=now.version)
+            places = self.schemes.places_of(ask.peer)
+            now = card_ask_of(ask.full_url, answer.sent, source=ask.source, places=places, served=route.served)
+            ask = replace(
+                ask,
+                caller=now.caller,
+                secrets=now.secrets,
+                telling=now.telling,
+                selecting=now.selecting,
+                version=now.version,
+            )
         return await self._answered(ask, answer, validate)
 
     async def _answered(self, ask: CardAsk, answer: Answer, validate: KeptCard | None) -> Fetched:

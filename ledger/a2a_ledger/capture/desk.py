@@ -8,7 +8,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import wire_url
-from a2a_ledger.capture.bound import BoundCard, bind
+from a2a_ledger.capture.attribution import peer_of_extended
+from a2a_ledger.capture.bound import BoundCard, bind, expects_extended
 from a2a_ledger.capture.cards import CardDesk, read_event
 from a2a_ledger.capture.claims import Claims
 from a2a_ledger.capture.found_cards import FoundCards
@@ -113,8 +114,18 @@ class Desk:
         self._card_urls.add(wire_url(url))
 
     def asks_for_card(self, method: str, url: str) -> bool:
-        """Say whether a request asks for a card: by its path, or because the application said so."""
-        return method == "GET" and (wire_url(url) in self._card_urls or card_source(method, url) is not None)
+        """Say whether a request asks for a card: by its path, or because the application said so.
+
+        The path of an extended card is a card's beside an interface that a card lists; elsewhere it is any other API's.
+        """
+        source = card_source(method, url)
+        if source != "extended":
+            return method == "GET" and (wire_url(url) in self._card_urls or source is not None)
+        if wire_url(url) in self._card_urls or expects_extended():
+            return True
+        with self.failing_as_chosen():
+            return peer_of_extended(self.ledger.store, url) is not None
+        return False
 
     def recent_cards(self, transport: object = None) -> list[BoundCard]:
         """Return the cards that were handed to the application lately: those of one transport first, newest first."""

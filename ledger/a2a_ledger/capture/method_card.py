@@ -14,7 +14,7 @@ import httpx
 from a2a_ledger.capture.card_record import card_ask_of, card_event, card_failed
 from a2a_ledger.capture.json_slice import member_octets
 from a2a_ledger.capture.redacted import without_secrets
-from a2a_ledger.capture.route import Route, as_client_would
+from a2a_ledger.capture.route import Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.cards import Fetched
     from a2a_ledger.capture.credentials import ApiKeyPlace
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.served_cookies import ServedCookies
     from a2a_ledger.codec import Content
     from a2a_ledger.events import CardFetched, CardFetchFailed, Ref
     from a2a_ledger.ledger import ContractLedger
@@ -71,7 +72,7 @@ class MethodRoute(Route):
         request = client.build_request(
             "POST",
             ask.full_url,
-            headers=as_client_would(client, headers),
+            headers=self.beside_client(client, headers),
             content=self.body,
             extensions={**self.extensions, AGAIN: again},
         )
@@ -85,7 +86,14 @@ class MethodRoute(Route):
         return again.fetched
 
 
-def method_ask(leg: Leg, headers: Headers, *, peer: Peer, places: Iterable[ApiKeyPlace] = ()) -> CardAsk:
+def method_ask(
+    leg: Leg,
+    headers: Headers,
+    *,
+    peer: Peer,
+    places: Iterable[ApiKeyPlace] = (),
+    served: ServedCookies | None = None,
+) -> CardAsk:
     """Read a call for a card as it was asked.
 
     Args:
@@ -93,8 +101,9 @@ def method_ask(leg: Leg, headers: Headers, *, peer: Peer, places: Iterable[ApiKe
         headers: of it.
         peer: whose card it is.
         places: where else some card of this peer puts an API key.
+        served: see `card_ask_of`.
     """
-    ask = card_ask_of(leg.url, headers, peer=peer, source="extended", places=places)
+    ask = card_ask_of(leg.url, headers, peer=peer, source="extended", places=places, served=served)
     clean = without_secrets(leg, ask.secrets)
     tenant = f"?tenant={clean.tenant}" if clean.tenant else ""
     return replace(ask, etag=None, modified_since=None, method=f"{clean.method_spelled}{tenant}")

@@ -9,6 +9,7 @@ import httpx
 
 from a2a_ledger.address import origin_of
 from a2a_ledger.capture.card_identity import CONDITIONS, CREDENTIAL_HEADERS, selects
+from a2a_ledger.capture.served_cookies import cookies_in, cookies_of
 from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from weakref import ref
 
     from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.capture.served_cookies import ServedCookies
     from a2a_ledger.wire import Headers
 
     Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
@@ -33,7 +35,10 @@ _REPLACED = CONDITIONS | {"accept-encoding"}
 
 
 class Answer(NamedTuple):
-    """One answer to a card GET: whole body, after content decoding; where it came from; what was really sent."""
+    """One answer to a card GET: whole body, after content decoding; where it came from; what was really sent.
+
+    Who asked is told from what was sent where the card was asked for: a redirect takes credentials away.
+    """
 
     status: int
     headers: list[tuple[str, str]]
@@ -43,19 +48,28 @@ class Answer(NamedTuple):
 
 
 class Redirected(NamedTuple):
-    """A card GET that was answered with a redirect: what it asked for, and at which url."""
+    """A card GET that was answered with a redirect: what it asked for, with which headers, and at which url."""
 
     ask: CardAsk
+    headers: list[tuple[str, str]]
+    """Of the first request: those that a redirect to another origin leaves out are in it."""
     at: str
 
 
-def redirected_from(request: httpx.Request) -> CardAsk | None:
-    """Return what the request asked for that this one follows a redirect of; None: it follows none.
+class Hop(NamedTuple):
+    """The application's own request where a redirect led it."""
+
+    url: str
+    headers: list[tuple[str, str]]
+
+
+def redirected_from(request: httpx.Request) -> Redirected | None:
+    """Return the request that this one follows a redirect of; None: it follows none.
 
     A request that is tried again, where it was sent before, follows none.
     """
     before = request.extensions.get(REDIRECTED)
-    return before.ask if isinstance(before, Redirected) and before.at != str(request.url) else None
+    return before if isinstance(before, Redirected) and before.at != str(request.url) else None
 
 
 def redirects(status: int | None, headers: Headers) -> bool:
@@ -74,13 +88,27 @@ class Route:
     ask: CardAsk
     send: Send
     headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Of the request to `ask.full_url`, whatever redirects made of them."""
     extensions: dict[str, Any] = field(default_factory=dict[str, Any])
     transport: object | None = None
     client: ref[httpx.AsyncClient] | None = None
-    url: str = ""
-    """Where a redirect led the application's own request; "" for where it was asked."""
+    led_to: Hop | None = None
+    """Where a redirect led the application's own request; None: it is the one to `ask.full_url`."""
+    served: ServedCookies | None = None
+    """The cookies that servers set over its transport."""
     loop: asyncio.AbstractEventLoop | None = None
     """The event loop that its connections belong to."""
+    by_client: frozenset[tuple[str, str]] = field(init=False)
+    """What its client, and not the application, had put into the headers, names in lower case."""
+
+    def __post_init__(self) -> None:
+        """Take note of what the client adds to each request by itself, before that changes."""
+        self.by_client = self._added_by_client(self.headers)
+
+    @property
+    def own(self) -> Hop:
+        """Return the application's own request, which is waiting."""
+        return self.led_to or Hop(self.ask.full_url, self.headers)
 
     def refresh(self, headers: Headers) -> None:
         """Take over newer values of the credentials that this card is asked for with.
@@ -91,13 +119,15 @@ class Route:
         newer: dict[str, list[tuple[str, str]]] = {}
         for name, value in headers:
             newer.setdefault(name.lower(), []).append((name, value))
-        for name in {name.lower() for name, _ in self.headers if _is_credential(name)} & newer.keys():
+        for name in {name.lower() for name, _ in self.headers if is_credential(name)} & newer.keys():
             self.headers = [pair for pair in self.headers if pair[0].lower() != name] + newer[name]
+            before = {pair for pair in self.by_client if pair[0] != name}
+            self.by_client = frozenset(before | self._added_by_client(newer[name]))
 
     @property
     def credentials(self) -> frozenset[tuple[str, str]]:
         """Return the headers by which its caller is told from others."""
-        return frozenset((name.lower(), value) for name, value in self.headers if _is_credential(name))
+        return frozenset((name.lower(), value) for name, value in self.headers if is_credential(name))
 
     def carried_by(self, headers: Headers) -> int:
         """Say how many of its credentials a request carries; -1 if it does not carry all of them."""
@@ -110,51 +140,64 @@ class Route:
 
     async def first_hand(self, ask: CardAsk, *, conditional: bool) -> Answer:
         """Send the application's own request, with our validators where it is to be conditional."""
-        headers = self._headers(ask, ours=conditional)
-        url = self.url or ask.full_url
-        request = httpx.Request("GET", url, headers=_octets(headers), extensions=self.extensions)
-        return await _whole(await self.send(request), url, headers)
+        return await self._send_own(ask, ours=conditional)
 
     async def again(self, ask: CardAsk) -> Answer:
         """Ask again, for the guard's own purpose."""
-        headers = self._headers(ask, ours=True)
         if self.client is None:
-            return await self._without_client(ask, headers)
+            return await self._send_own(ask, ours=True)
         client = self.client()
         if client is None or client.is_closed:
             raise httpx.TransportError("the httpx client that asked for this card is closed")
-        own = as_client_would(client, headers)
-        request = client.build_request("GET", ask.full_url, headers=own, extensions={**self.extensions, OURS: True})
-        follow = True if self.url else client.follow_redirects  # as the application's own request was
+        headers = self.beside_client(client, _conditional(self.headers, ask, ours=True))
+        request = client.build_request("GET", ask.full_url, headers=headers, extensions={**self.extensions, OURS: True})
+        follow = True if self.led_to else client.follow_redirects  # as the application's own request was
         response = await client.send(request, follow_redirects=follow)
-        return await _whole(response, str(response.url), pairs(response.request.headers))
+        return await _whole(response, str(response.url), pairs(_first(response).headers))
 
-    async def _without_client(self, ask: CardAsk, headers: list[tuple[str, str]]) -> Answer:
-        url = self.url or ask.full_url
-        request = httpx.Request("GET", url, headers=_octets(headers), extensions=self.extensions)
-        return await _whole(await self.send(request), url, headers)
+    def beside_client(self, client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:
+        """Return what a request needs beside what its client adds to each by itself, which may have changed since."""
+        kept = [(name, value) for name, value in headers if (name.lower(), value) not in self.by_client]
+        return _octets([(name, value) for name, value in kept if client.headers.get(name) != value])
 
-    def _headers(self, ask: CardAsk, *, ours: bool) -> list[tuple[str, str]]:
-        """Return the application's own headers; where the condition is ours, it stands in the place of its own."""
-        without = _REPLACED | {"cache-control"} if ours else {"accept-encoding"}
-        kept = [(name, value) for name, value in self.headers if name.lower() not in without]
-        kept.append(("accept-encoding", "identity"))  # what is recorded is what is read
-        if ours:
-            if ask.etag is not None:
-                kept.append(("if-none-match", ask.etag))
-            elif ask.modified_since is not None:
-                kept.append(("if-modified-since", ask.modified_since))
-            if ask.purpose != "discovery":
-                kept.append(("cache-control", "no-cache"))
-        return kept
+    async def _send_own(self, ask: CardAsk, *, ours: bool) -> Answer:
+        url, headers = self.own
+        sent = _conditional(headers, ask, ours=ours)
+        request = httpx.Request("GET", url, headers=_octets(sent), extensions=self.extensions)
+        return await _whole(await self.send(request), url, self.headers)
+
+    def _added_by_client(self, headers: Headers) -> frozenset[tuple[str, str]]:
+        client = self.client() if self.client is not None else None
+        if client is None:
+            return frozenset()
+        held = cookies_in(client.cookies.jar)
+        return frozenset(
+            (name.lower(), value)
+            for name, value in headers
+            if client.headers.get(name) == value
+            or (name.lower() == "cookie" and held.issuperset(cookies_of(value.split(";"))))
+        )
 
 
-def as_client_would(client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return what a request needs beside what its client adds to each by itself, which may have changed since."""
-    own = [(name, value) for name, value in headers if client.headers.get(name) != value]
-    if len(client.cookies.jar):
-        own = [(name, value) for name, value in own if name.lower() != "cookie"]
-    return _octets(own)
+def _conditional(headers: Headers, ask: CardAsk, *, ours: bool) -> list[tuple[str, str]]:
+    """Return the application's own headers; where the condition is ours, it stands in the place of its own."""
+    without = _REPLACED | {"cache-control"} if ours else {"accept-encoding"}
+    kept = [(name, value) for name, value in headers if name.lower() not in without]
+    kept.append(("accept-encoding", "identity"))  # what is recorded is what is read
+    if ours:
+        if ask.etag is not None:
+            kept.append(("if-none-match", ask.etag))
+        elif ask.modified_since is not None:
+            kept.append(("if-modified-since", ask.modified_since))
+        if ask.purpose != "discovery":
+            kept.append(("cache-control", "no-cache"))
+    return kept
+
+
+def _first(response: httpx.Response) -> httpx.Request:
+    """Return the request that an answer is to, before any redirect."""
+    chain = [*response.history, response]
+    return next((one for one in chain if one.has_redirect_location), response).request
 
 
 def pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
@@ -166,7 +209,8 @@ def _octets(headers: Headers) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
-def _is_credential(name: str) -> bool:
+def is_credential(name: str) -> bool:
+    """Say whether a request header of this name may tell its caller from others."""
     return name.lower() in CREDENTIAL_HEADERS or selects(name)
 
 

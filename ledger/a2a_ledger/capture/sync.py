@@ -102,13 +102,21 @@ class ClientOnThread:
         client = self._client()
         return client is None or client.is_closed
 
-    async def send(self, request: httpx.Request, *, follow_redirects: bool | None = None) -> httpx.Response:
+    async def send(
+        self,
+        request: httpx.Request,
+        *,
+        follow_redirects: bool | None = None,
+        auth: httpx.Auth | UseClientDefault | None = httpx.USE_CLIENT_DEFAULT,
+    ) -> httpx.Response:
         """Send a request as the client would, and read its answer whole."""
         client = self._alive()
         follow = client.follow_redirects if follow_redirects is None else follow_redirects
-        answer = await asyncio.to_thread(client.send, request, follow_redirects=follow)
+        answer = await asyncio.to_thread(client.send, request, follow_redirects=follow, auth=auth)
         headers = [(name, value) for name, value in answer.headers.multi_items() if name.lower() not in _DECODED]
-        return httpx.Response(answer.status_code, headers=headers, content=answer.content, request=answer.request)
+        whole = httpx.Response(answer.status_code, headers=headers, content=answer.content, request=answer.request)
+        whole.history = list(answer.history)
+        return whole
 
     def _alive(self) -> httpx.Client:
         client = self._client()

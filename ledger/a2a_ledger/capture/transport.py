@@ -24,9 +24,11 @@ from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
+from a2a_ledger.capture.own_route import Waiting
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import OURS, REDIRECTED, Redirected, Route, pairs, redirected_from
+from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, pairs, redirected_from
+from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
@@ -35,6 +37,7 @@ from a2a_ledger.wire.spellings import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from http.cookiejar import CookieJar
     from weakref import ref
 
     from a2a_ledger.capture.builds import Builds
@@ -67,6 +70,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         self._arrivals = Arrivals(desk, self)
         self.client: ref[httpx.AsyncClient] | None = None
         self._behind: set[asyncio.Task[None]] = set()
+        self._served = ServedCookies()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request, recorded.
@@ -75,6 +79,11 @@ class GuardTransport(httpx.AsyncBaseTransport):
             CaptureError: the guard stopped it; nothing was sent.
             httpx.HTTPError: as the inner transport raised it, recorded.
         """
+        response = await self._handle(request)
+        self._served.note(pairs(response.headers), self._jar)
+        return response
+
+    async def _handle(self, request: httpx.Request) -> httpx.Response:
         if OURS in request.extensions:
             return await self._inner.handle_async_request(request)
         follows = redirected_from(request)
@@ -110,23 +119,29 @@ class GuardTransport(httpx.AsyncBaseTransport):
         self._behind.add(job)
         job.add_done_callback(self._behind.discard)
 
+    def _jar(self) -> CookieJar | None:
+        client = self.client() if self.client is not None else None
+        return client.cookies.jar if client is not None else None
+
     # ---- card fetches -------------------------------------------------------------------------------------------
 
-    async def _card(self, request: httpx.Request, follows: CardAsk | None) -> httpx.Response:
+    async def _card(self, request: httpx.Request, follows: Redirected | None) -> httpx.Response:
         headers, url = pairs(request.headers), str(request.url)
         told = self._arrivals.told_of(parse_request(request.method, url, headers, b""))
         whose = Peer(told.peer, told.peer_url) if told is not None else None
-        ask = self._desk.cards.ask_of(url, headers, of=follows, whose=whose)
+        ask = self._desk.cards.ask_of(url, headers, of=follows, whose=whose, served=self._served)
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(self._desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
-        led_to = url if follows is not None else ""
-        route = Route(ask, self._inner.handle_async_request, headers, extensions, self, self.client, led_to)
+        led_to = Hop(url, headers) if follows is not None else None
+        first = follows.headers if follows is not None else headers
+        send = self._inner.handle_async_request
+        route = Route(ask, send, first, extensions, self, self.client, led_to, self._served)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
         answer = await self._builds.card(route, task=self._task_of(ask.peer), forced=asked_fresh or ask.conditional)
         response = httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)
         if response.has_redirect_location:  # a new mapping: the application may use its own for other requests
-            request.extensions = {**request.extensions, REDIRECTED: Redirected(ask, url)}
+            request.extensions = {**request.extensions, REDIRECTED: Redirected(ask, first, url)}
         return response
 
     async def _call_for_card(self, request: httpx.Request, leg: Leg, body: bytes) -> httpx.Response:
@@ -144,7 +159,12 @@ class GuardTransport(httpx.AsyncBaseTransport):
                 ask = ask.for_purpose(again.ask.purpose, validate=None, task=again.ask.task)
             else:
                 route = MethodRoute(
-                    ask, self._inner.handle_async_request, pairs(request.headers), transport=self, client=self.client
+                    ask,
+                    self._inner.handle_async_request,
+                    pairs(request.headers),
+                    transport=self,
+                    client=self.client,
+                    served=self._served,
                 )
                 route.body = body
                 call = await self._builds.before_call(route, task=self._task_of(ask.peer))
@@ -170,7 +190,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         peer = self._arrivals.card_for(leg, pairs(request.headers))[1]
         url = desk.views.of(peer).url or agent_card_url(leg.url)
         places = desk.cards.schemes.places_of(peer)
-        ask = method_ask(leg, pairs(request.headers), peer=Peer(peer, url), places=places)
+        ask = method_ask(leg, pairs(request.headers), peer=Peer(peer, url), places=places, served=self._served)
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
         return ask
@@ -195,7 +215,15 @@ class GuardTransport(httpx.AsyncBaseTransport):
         mine = bound.route if bound is not None else None
         self._desk.cards.refresh(self, str(request.url), pairs(request.headers), mine)
         is_send = leg.method in SENDS or _is_batch_with_send(leg, body)
-        call = await call_of(self._sends, self._arrivals, leg, is_send=is_send, headers=pairs(request.headers))
+        here = Waiting(
+            self,
+            self._inner.handle_async_request,
+            self.client,
+            str(request.url),
+            pairs(request.headers),
+            self._served,
+        )
+        call = await call_of(self._sends, self._arrivals, leg, is_send=is_send, waiting=here)
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:

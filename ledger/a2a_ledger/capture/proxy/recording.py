@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from a2a_ledger.capture.bound import BoundCard
-    from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.proxy.addresses import Addresses
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.route import Redirected
     from a2a_ledger.events import Ref
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers
@@ -160,7 +160,7 @@ class ProxyTransport(GuardTransport):
 
     # ---- cards
 
-    async def _card(self, request: httpx.Request, follows: CardAsk | None) -> httpx.Response:
+    async def _card(self, request: httpx.Request, follows: Redirected | None) -> httpx.Response:
         self._listed.clear()
         if self._desk.enforces:
             return await super()._card(request, follows)
