@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Store
 
 CELLS: tuple[object, ...] = ("x", "ab" * 32, b"", bytes(SECRET - 1), 7, 1.5)
+CHANGED = [(column, cell) for column in ("c", "t") for cell in CELLS if (column, cell) != ("t", b"")]
+"""An empty tag is that of a row by the library's own face; where it is none, the audit finds it."""
 
 READERS: dict[str, Callable[[Store, str], object]] = {
     "record": lambda store, _: store.record(1),
@@ -32,8 +34,7 @@ READERS: dict[str, Callable[[Store, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("column", ["c", "t"])
+@pytest.mark.parametrize(("column", "cell"), CHANGED)
 def test_no_reader_takes_a_changed_cell(tmp_path: Path, column: str, cell: object) -> None:
     with closing(new_store(tmp_path)) as store:
         stream = new_stream(store)
