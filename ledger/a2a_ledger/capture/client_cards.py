@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class ClientCards:
         """Take note of the card that the client was built from, the same octets being served elsewhere or not."""
         key = self._parse(bound.document)
         if key is not None:
-            self._bound[key] = bound.for_new_client()
+            self._bound[key] = replace(bound.for_new_client(), owned=True)
 
     def goes_on_with(self, key: bytes, bound: BoundCard) -> BoundCard:
         """Bind what the client has now to a card; one that was stopped may be asked for again."""

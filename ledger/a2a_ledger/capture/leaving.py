@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard, Call
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.own_route import Waiting
     from a2a_ledger.capture.sends import Sends
     from a2a_ledger.codec import Content, Draft, Hole
     from a2a_ledger.events import Interface
@@ -57,7 +58,9 @@ class Outgoing(NamedTuple):
     """What follows the body and was too long to be held."""
 
 
-async def call_of(sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool, headers: Headers = ()) -> Call | None:
+async def call_of(
+    sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool, waiting: Waiting | None = None
+) -> Call | None:
     """Return the send that a request is, decided; None: it is no send.
 
     One that no interceptor has opened is decided here: guarded and recorded, but without a pin.
@@ -67,18 +70,20 @@ async def call_of(sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool, 
         arrivals: knows the card that a call is made on.
         leg: the request, read.
         is_send: it hands work to a peer.
-        headers: of the request.
+        waiting: the request, where an httpx client sends it.
 
     Raises:
         CaptureError: it must not leave.
     """
     call = take_call(leg.message_id) if is_send or leg.message_id else None
     if call is None and is_send:
-        bound, peer = arrivals.card_for(leg, headers)
-        await sends.begin(bound, message_id=leg.message_id or "", peer_task=leg.task_id, peer=peer, may_pin=False)
+        bound, peer = arrivals.card_for(leg, waiting.headers if waiting is not None else ())
+        await sends.begin(
+            bound, message_id=leg.message_id or "", peer_task=leg.task_id, peer=peer, may_pin=False, waiting=waiting
+        )
         call = take_call(leg.message_id)
     if call is not None:
-        await sends.renew(call)
+        await sends.renew(call, waiting)
     return call
 
 

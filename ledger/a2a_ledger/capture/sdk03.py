@@ -79,7 +79,7 @@ class GuardInterceptor:
             return request_payload, http_kwargs
         call_on(None)
         bound = await self._cards.of(key, lambda: key)
-        if bound.route is not None:  # what interceptors before this one have put in
+        if bound.route is not None and bound.owned:  # what interceptors before this one have put in
             put_in = [(str(name), str(value)) for name, value in dict(http_kwargs.get("headers") or {}).items()]
             self._desk.cards.refresh(bound.route.transport, bound.route.ask.full_url, put_in, bound.route)
         message = cast("dict[str, Any]", request_payload["params"]["message"])

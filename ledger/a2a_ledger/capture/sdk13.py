@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
@@ -75,7 +76,9 @@ class GuardInterceptor(ClientCallInterceptor):
         request = cast("SendMessageRequest", args.input)
         bound = await self._card_of(args.agent_card)
         route = bound.route
-        if route is not None and args.context is not None:  # what interceptors before this one have put in
+        if (
+            route is not None and bound.owned and args.context is not None
+        ):  # what interceptors before this one have put in
             put_in = list((args.context.service_parameters or {}).items())
             self._desk.cards.refresh(route.transport, route.ask.full_url, put_in, route)
         message = request.message
@@ -110,7 +113,7 @@ class GuardInterceptor(ClientCallInterceptor):
         """
         key, came = _octets(extended), taken_over()
         if came is not None:
-            self._cards.goes_on_with(key, came.for_new_client())
+            self._cards.goes_on_with(key, replace(came.for_new_client(), owned=True))
             return
         if self._cards.known(key) is not None:
             return

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from a2a_ledger.capture.bound import BoundCard, Call, forget_sent, open_call
 from a2a_ledger.capture.claims import task_of_context
+from a2a_ledger.capture.own_route import is_certain, own, own_copy, while_waiting
 from a2a_ledger.capture.refusal import CHANGED
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.codec import timestamp
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.asking import Asked, Asking
     from a2a_ledger.capture.claims import Key
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.own_route import Waiting
     from a2a_ledger.capture.route import Route
+    from a2a_ledger.codec import Draft
     from a2a_ledger.events import JsonObject
 
 _PINS = 1024
@@ -61,6 +65,7 @@ class Sends:
         peer: str = "",
         extensions: Sequence[str] = (),
         may_pin: bool = True,
+        waiting: Waiting | None = None,
     ) -> JsonObject | None:
         """Decide a send and open its call; the transport, running in the same context, takes it from there.
 
@@ -71,6 +76,8 @@ class Sends:
             peer: peer id, needed where `bound` is None.
             extensions: extensions that the message activates.
             may_pin: False where nothing can be attached to the message.
+            waiting: the request that waits for the decision; None: it is not seen yet, and where it is not certain
+                which client will send it, it is decided when it is.
 
         Returns:
             The pin to attach, or None when there is none.
@@ -80,6 +87,8 @@ class Sends:
             SendRefusedError: the table says abort for another reason.
             SpentClientError: an earlier send of this client was aborted.
         """
+        if bound is not None and waiting is not None:
+            bound = own_copy(self._desk, bound, waiting)
         if bound is not None and bound.spent and self._desk.enforces:
             raise SpentClientError(f"{bound.spent}\n  An earlier send found this; nothing more was asked or sent.")
         whom = bound.peer if bound else peer
@@ -89,7 +98,7 @@ class Sends:
             async with self._desk.claims.opening(key):
                 existing = self._existing_task(key, whom, message_id, peer_task)
                 if existing is not None or peer_task is None:  # a task never seen is adopted by the transport
-                    pin = await self._open(bound, whom, existing, key, message_id, extensions, may_pin=may_pin)
+                    pin = await self._open(bound, whom, existing, key, message_id, extensions, waiting, may_pin=may_pin)
         return pin
 
     async def _open(  # noqa: PLR0913, PLR0917 - the one path that joins them
@@ -100,12 +109,16 @@ class Sends:
         key: Key,
         message_id: str,
         extensions: Sequence[str],
+        waiting: Waiting | None,
         *,
         may_pin: bool,
     ) -> JsonObject | None:
         state = task_state(self._desk.ledger.store, f"task:{existing}") if existing is not None else "intended"
         task = existing or await self._desk.new_task()
-        asked, at = await self._decide(bound, peer, task, state, key)
+        undecided = waiting is None and bound is not None and not is_certain(bound)
+        drafts, at = (
+            ([], self._desk.ledger.clock()) if undecided else await self._decide(bound, peer, task, state, key, waiting)
+        )
         first = state == "intended"
         self._desk.claims.hold(key, task)
         pin = self._pin(bound, task, at, first=first) if may_pin else None
@@ -115,23 +128,22 @@ class Sends:
                 peer=peer,
                 bound=bound,
                 message_id=lift(message_id, set()) or "",  # as the transport will read it
-                drafts=[self._asking.decision(asked, f"task:{task}", at)],
+                drafts=drafts,
                 at=at,
+                undecided=undecided,
                 captures=first,
                 pin=pin,
                 extensions=tuple(extensions),
                 key=key,
             )
         )
-        if asked.decided.decision.reason == "capability-stale":
-            self._book_lazy(peer, bound.route if bound else None)
         return pin
 
-    async def _decide(
-        self, bound: BoundCard | None, peer: str, task: str, state: str, key: Key
-    ) -> tuple[Asked, datetime]:
-        """Put the question, and stop what must not leave; return the answer and when it was given."""
-        asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
+    async def _decide(  # noqa: PLR0913, PLR0917 - what a send is, and what waits
+        self, bound: BoundCard | None, peer: str, task: str, state: str, key: Key, waiting: Waiting | None
+    ) -> tuple[list[Draft], datetime]:
+        """Put the question, and stop what must not leave; return the decision to record, and when it was made."""
+        asked = await self._ask(bound, peer, state, waiting)
         at = self._desk.ledger.clock()
         if asked.decided.stops and self._desk.enforces:
             error = await self._asking.abort(asked, task, at)
@@ -140,10 +152,20 @@ class Sends:
             if bound is not None and asked.decided.decision.reason in CHANGED:
                 bound.spent = str(error)
             raise error
-        return asked, at
+        if asked.decided.decision.reason == "capability-stale":
+            self._book_lazy(peer, bound.route if bound else None)
+        return [self._asking.decision(asked, f"task:{task}", at)], at
 
-    async def renew(self, call: Call) -> None:
-        """Decide a first send anew that waited so long for its first byte that its decision is stale itself.
+    async def _ask(self, bound: BoundCard | None, peer: str, state: str, waiting: Waiting | None) -> Asked:
+        if bound is None or bound.route is None or waiting is None:
+            return await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
+        now = replace(bound, route=while_waiting(bound.route, waiting))
+        asked = await self._asking.ask(peer, bound.kept, now, state=state)
+        bound.kept = now.kept
+        return asked
+
+    async def renew(self, call: Call, waiting: Waiting | None = None) -> None:
+        """Decide a send that is not decided yet, or a first one again that waited so long that its decision is stale.
 
         An authentication flow may wait for a person. What is pinned stays as it is: the message holds it already.
 
@@ -151,10 +173,15 @@ class Sends:
             ContractChangedError: as `begin`.
             SendRefusedError: as `begin`.
         """
+        if call.bound is not None and waiting is not None:
+            own(self._desk, call.bound, waiting)
         waited = (self._desk.ledger.clock() - call.at).total_seconds()
-        if call.captures and waited >= max(self._desk.ledger.settings.limits.contract, _LONG):
-            asked, call.at = await self._decide(call.bound, call.peer, call.task, "intended", call.key)
-            call.drafts = [self._asking.decision(asked, f"task:{call.task}", call.at)]
+        stale = call.captures and waited >= max(self._desk.ledger.settings.limits.contract, _LONG)
+        if not stale and not call.undecided:
+            return
+        state = "intended" if call.captures else task_state(self._desk.ledger.store, f"task:{call.task}")
+        call.drafts, call.at = await self._decide(call.bound, call.peer, call.task, state, call.key, waiting)
+        call.undecided = False
 
     def _key(self, peer: str, message_id: str, peer_task: str | None) -> Key:
         """Return what this send's task is known by before the log knows it."""

@@ -14,6 +14,8 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from httpx._client import UseClientDefault
+
     from a2a_ledger.capture.loop_thread import LoopThread
     from a2a_ledger.capture.transport import GuardTransport
 
