@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
 from a2a_ledger import ContractChangedError
+from a2a_ledger.capture.bound import Call
 from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.cli.accept import accept_contract
@@ -137,6 +138,58 @@ async def test_what_a_person_accepted_stands_behind_many_sends_under_another_car
     captured_again(ledger, only(ledger, "contract.captured")[0], MANY)
     await send(await build(guard, agent, "a"), "hello")
     assert only(ledger, "contract.captured")[-1].data["contract_hash"] == newest["contract_hash"]
+
+
+# ---- what was recorded before agreements stated which card they are of
+
+
+def without_card_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Record captures as they were before they stated `card_ids`."""
+    capture = Call.capture
+
+    def old(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on as they are
+        event, blobs = capture(*given, **named)
+        return replace(event, card_ids=None), blobs
+
+    monkeypatch.setattr(Call, "capture", old)
+
+
+async def test_an_agreement_of_old_stands_for_the_card_that_was_fetched_at_its_place(
+    open_ledger: OpenLedger, make_guard: MakeGuard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_ledger(acceptance="manual", limits=STALE)
+    guard, agent = make_guard(ledger), TwoCards()
+    without_card_ids(monkeypatch)
+    for tenant in "ab":
+        await send(await build(guard, agent, tenant), "hello")
+    assert [record.data.get("card_ids") for record in only(ledger, "contract.captured")] == [None, None]
+    agent.scopes["a"] = ["s", "u"]
+    for _ in range(2):
+        with pytest.raises(ContractChangedError):
+            await build(guard, agent, "a")
+    newest = only(ledger, "card.fetched")[-1].data
+    await build(guard, agent, "b")
+    event, _ = accept_contract(ledger, str(newest["peer"]), str(newest["contract_hash"]), who="a person")
+    assert event.old_hash == only(ledger, "contract.captured")[0].data["contract_hash"]
+    await build(guard, agent, "a")
+
+
+async def test_an_agreement_in_another_form_is_compared_by_its_card(
+    open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    ledger = open_ledger(limits=STALE)
+    guard, agent = make_guard(ledger), TwoCards()
+    await send(await build(guard, agent, "a"), "hello")
+    record, fetch = only(ledger, "contract.captured")[0], only(ledger, "card.fetched")[0]
+    data: dict[str, Any] = {field.name: record.data.get(field.name) for field in fields(ContractCaptured)}
+    data |= {"stream_commitment": None, "holes": None, "peer": "0" * 32, "card_ids": None}
+    data |= {"form": "another-form", "contract_hash": f"sha256:{'0' * 64}"}
+    blobs = {role: record.content(role) or b"" for role in record.blobs}
+    ledger.append([ledger.draft(ContractCaptured(**data), stream=f"task:{ledger.new_task()}", blobs=blobs)])
+    held = contract_in_force(ledger.store, "0" * 32, key_of(fetch.data))
+    assert held is not None
+    assert held.contract_hash == record.data["contract_hash"]
+    assert contract_in_force(ledger.store, "0" * 32, key_of({**fetch.data, "variant": "0" * 16})) is None
 
 
 # ---- an extended card, which may differ by who asks

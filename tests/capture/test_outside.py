@@ -138,3 +138,23 @@ async def test_what_came_of_a_token_answer_that_broke_off_is_withheld_too(
 )
 def test_oauth_members_are_found_in_forms_and_json(body: bytes, values: list[bytes]) -> None:
     assert [body[start:end] for start, end in field_values(body)] == values
+
+
+async def test_what_a_login_redirects_with_is_withheld_under_whatever_name(
+    open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    secrets = ["ST-TicketSecret1", "SamlSecret99", "NamelessSecret5", "FragmentSecret7", "Qx7"]
+    place = "/cb?ticket={}&SAMLResponse={}&{}&p={last}#{}".format(*secrets[:4], last=secrets[4])
+
+    def login(request: httpx.Request) -> httpx.Response:
+        back = httpx.Response(302, headers={"location": f"https://sso.example{place}"})
+        return back if request.url.path == "/login" else httpx.Response(200, text="in")
+
+    ledger = open_ledger()
+    transport = httpx.MockTransport(login)
+    async with make_guard(ledger).httpx_client(transport=transport, follow_redirects=True) as client:
+        assert (await client.post("https://sso.example/login", data={"u": "x"})).text == "in"
+    assert [record.data["leg"] for record in only(ledger, "message.recorded")] == ["request", "response"] * 2
+    assert [holding(ledger, secret) for secret in secrets] == [[], [], [], [], []]
+    answer = only(ledger, "message.recorded")[1]
+    assert b"https://sso.example/cb?ticket=" in clear(answer)

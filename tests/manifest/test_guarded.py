@@ -13,6 +13,7 @@ from a2a_ledger.export import export_task
 from a2a_ledger.replay import replay_task
 from a2a_ledger.settings import Limits
 from tests.capture.conftest import agent, make_guard, only, open_ledger, send, tasks
+from tests.capture.front import WELL_KNOWN
 from tests.evidence.forging import judged
 from tests.manifest.pinning import HOUR, OUTSIDE, Clock, decisions, pinned, reasons
 
@@ -38,7 +39,8 @@ async def test_inside_the_floor_no_card_is_asked_for_and_behind_it_once(
 ) -> None:
     clock = Clock()
     ledger = open_ledger(clock=clock)
-    client = await make_guard(ledger).create_client(agent.url)
+    guard = make_guard(ledger)
+    client = await guard.create_client(agent.url)
     added = add_manifest(ledger, pinned(ledger), who="ops")
     assert (added.status, agent.gets) == ("valid", 1)
     [recorded] = only(ledger, "card.manifest")
@@ -63,6 +65,11 @@ async def test_inside_the_floor_no_card_is_asked_for_and_behind_it_once(
     assert looked(last) == {"valid": False, "floor_until": recorded.data["floor_until"]}
 
     clock.shift = timedelta(minutes=50)  # the clock was set back; the log has an answer from behind the floor
+    await send(client, "hello")
+    assert reasons(ledger)[-1] != "manifest"
+
+    async with guard.httpx_client() as other:  # its answer has the set-back clock, and opens no floor again
+        await other.get(agent.url + WELL_KNOWN, headers={"cache-control": "no-cache"})
     await send(client, "hello")
     assert reasons(ledger)[-1] != "manifest"
 
