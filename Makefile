@@ -17,8 +17,9 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 demo: $(READY)
 	$(BIN)/a2a-ledger demo
 
+# A file at a time for each core: most tests wait for a disk or an agent.
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
