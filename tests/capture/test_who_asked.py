@@ -18,6 +18,7 @@ from tests.capture.agent import Agent
 from tests.capture.conftest import STALE, only, send
 from tests.capture.extending import ASK, agent, bearer, build, closing, extended
 from tests.capture.front import BEARER, WELL_KNOWN, Asked, Reply, card_of, in_front, served
+from tests.capture.stored import holding
 from tests.capture.two_agents import HOST, REST, TwoAgents, card_url
 from tests.capture.two_agents import card_of as card_at
 
@@ -261,12 +262,14 @@ async def test_another_apis_answer_at_the_path_of_an_extended_card_is_no_card(
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith(WELL_KNOWN):
             return httpx.Response(200, json=card_at("A"))
-        return httpx.Response(200, json={"cards": ["4111"]})
+        return httpx.Response(200, json={"cards": ["4111-2222"]})
 
     ledger = open_ledger()
     guard = make_guard(ledger)
     async with guard.httpx_client(transport=httpx.MockTransport(answer)) as http:
         await http.get(HOST + WELL_KNOWN)
-        assert (await http.get(HOST + path)).json() == {"cards": ["4111"]}
+        assert (await http.get(HOST + path)).json() == {"cards": ["4111-2222"]}
         assert extended(ledger) == []
     assert len(only(ledger, "card.fetched")) == 1
+    assert len(only(ledger, "message.recorded")) == 2
+    assert holding(ledger, "4111-2222") == []

@@ -48,7 +48,8 @@ def is_outside(reader: LogReader, leg: Leg, body: bytes) -> bool:
         leg: the request, read; card fetches never come here.
         body: of the request. An unknown method is a call only in JSON that says that it is JSON-RPC.
     """
-    if is_call(leg, body):
+    at_card_path = leg.binding == "HTTP+JSON" and leg.method == "GetExtendedAgentCard"  # any API may have `/v1/card`
+    if is_call(leg, body) and not at_card_path:
         return False
     return not any(reader.tagged_places(f"lists:{url}", limit=1) for url in urls_of_interface(leg.url))
 
