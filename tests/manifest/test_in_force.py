@@ -86,6 +86,7 @@ class Bench:
         view = PeerView(PEER)
         if card is not None:
             view.cards[card.key] = card
+            view.latest[card.key.place] = card.fetched_at
         return self.manifests.look(view, card, self.now)
 
     def why_not(self, card: KeptCard | None = CARD) -> str:

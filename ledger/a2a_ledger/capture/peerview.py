@@ -90,7 +90,7 @@ class PeerView:
     last_validation: dict[CardIdentity, str] = field(default_factory=dict[CardIdentity, str])
     lied: set[CardIdentity] = field(default_factory=set[CardIdentity])
     seen: dict[CardIdentity, list[tuple[str, str]]] = field(default_factory=dict[CardIdentity, list[tuple[str, str]]])
-    _latest: OrderedDict[tuple[str, str, str], str] = field(default_factory=OrderedDict[tuple[str, str, str], str])
+    latest: OrderedDict[tuple[str, str, str], str] = field(default_factory=OrderedDict[tuple[str, str, str], str])
     """When the card at each place was answered about last, by the latest of our clocks: one may be set back."""
     _standing: OrderedDict[tuple[CardIdentity, str], KeptCard] = field(
         default_factory=OrderedDict[tuple[CardIdentity, str], KeptCard]
@@ -114,7 +114,7 @@ class PeerView:
         kept = kept_card(record, before=self._bytes_of(record) or before)
         if kept is None:
             return  # recorded, but no answer about the card
-        _put(self._latest, key.place, max(record.at, self._latest.get(key.place, ""), key=_instant))
+        _put(self.latest, key.place, max(record.at, self.latest.get(key.place, ""), key=_instant))
         if probe:
             _put(self.probes, key, kept)
             return
@@ -168,7 +168,7 @@ class PeerView:
 
     def latest_at(self, place: tuple[str, str, str]) -> str | None:
         """Return the latest time of an answer at the place of a card, whoever asked, diagnostics among them."""
-        return self._latest.get(place)
+        return self.latest.get(place)
 
     def with_validator(self, key: CardIdentity, etag: str | None, modified_since: str | None) -> KeptCard | None:
         """Return the newest answer about this card with a validator; None: what a 304 says is not known."""
