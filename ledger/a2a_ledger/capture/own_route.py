@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, cast
 import httpx
 
 from a2a_ledger.address import origin_of
-from a2a_ledger.capture.route import is_credential
+from a2a_ledger.capture.route import REACHED, is_credential
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable
     from weakref import ref
 
     from a2a_ledger.capture.bound import BoundCard
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 10.0
 """Seconds that a request which waits to be sent waits for an answer about its card."""
+
+_FLOW = 1.0
+"""Seconds in which an authentication flow brings the guard's question to its transport, or is taken to be blocked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,15 @@ class Waiting:
     def asks_as_caller(self, route: Route) -> list[tuple[str, str]]:
         """Return the headers with which its own caller asks for a card; no other caller's credentials are in them.
 
-        To another origin its credentials do not go: there it asks as its client asked before, or without any.
+        A card that was asked for without a credential is another one with it: only the kinds of credentials that it
+        was asked for with are taken from the request. To another origin they do not go: there it asks as its
+        client asked before, or without any.
         """
         before = route.headers if route.transport is self.transport else _without_credentials(route.headers)
         if origin_of(route.ask.full_url) != origin_of(self.url):
             return before
-        now = [(name, value) for name, value in self.headers if is_credential(name)]
+        asked = {name.lower() for name, _ in route.headers if is_credential(name)}
+        now = [(name, value) for name, value in self.headers if name.lower() in asked]
         newer = {name.lower() for name, _ in now}
         return [*(pair for pair in before if pair[0].lower() not in newer), *now]
 
@@ -105,16 +111,19 @@ def own_copy(desk: Desk, bound: BoundCard, waiting: Waiting) -> BoundCard:
 
 
 def while_waiting(route: Route, waiting: Waiting) -> Route:
-    """Return how to ask for a card while a request waits: outside of its client's authentication flow, in bounded time.
+    """Return how to ask for a card while a request waits: as its client asks, in bounded time.
 
-    The flow may hold a lock across the request, or wait for a person: asking must not run it once more.
+    The request may wait inside of its client's authentication flow, which may hold a lock across it: where the flow
+    does not bring a second request to the transport, the card is asked for outside of it, with the credentials
+    of the request that waits. These are not spent otherwise: some are good for one request alone.
     """
     client = waiting.client() if waiting.client is not None else None
-    asking = _Asking(client) if client is not None else None
+    headers = waiting.asks_as_caller(route)
+    asking = _Asking(client, headers) if client is not None else None
     return replace(
         route,
         send=_in_time(waiting.send),
-        headers=waiting.asks_as_caller(route),
+        headers=headers,
         transport=None,  # nobody else's question is joined: that one may wait for this very request
         client=cast("ref[httpx.AsyncClient] | None", (lambda: asking) if asking is not None else None),
         served=waiting.served,
@@ -122,17 +131,42 @@ def while_waiting(route: Route, waiting: Waiting) -> Route:
 
 
 class _Asking:
-    """An httpx client without its authentication flow, and with the time that an answer may take."""
+    """An httpx client that asks in bounded time, and around its authentication flow where that is blocked."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, outside: Headers) -> None:
         self._client = client
+        self._outside = outside
+        """The headers with which it asks outside of the flow."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._client, name)
 
     async def send(self, request: httpx.Request, *, follow_redirects: bool | None = None) -> httpx.Response:
         follow = self._client.follow_redirects if follow_redirects is None else follow_redirects
+        if isinstance(self._client, httpx.AsyncClient):  # a synchronous flow holds its lock in a thread: never twice
+            answer = await self._in_flow(request, follow=follow)
+            if answer is not None:
+                return answer
+        for name, value in self._outside:
+            if is_credential(name):
+                request.headers[name] = value
         return await _bounded(self._client.send(request, auth=None, follow_redirects=follow), request)
+
+    async def _in_flow(self, request: httpx.Request, *, follow: bool) -> httpx.Response | None:
+        """Ask as the client asks; None: its flow is blocked, and nothing was asked."""
+        reached = asyncio.Event()
+        request.extensions[REACHED] = reached.set
+        asking = asyncio.create_task(self._client.send(request, follow_redirects=follow))
+        waits = asyncio.create_task(reached.wait())
+        try:
+            await asyncio.wait({asking, waits}, timeout=_FLOW, return_when=asyncio.FIRST_COMPLETED)
+            if reached.is_set() or asking.done():
+                return await _bounded(asking, request)
+            return None
+        finally:
+            waits.cancel()
+            if not asking.done():
+                asking.cancel()
 
 
 def _in_time(send: Send) -> Send:
@@ -144,7 +178,7 @@ def _in_time(send: Send) -> Send:
     return lambda request: _bounded(_whole(request), request)
 
 
-async def _bounded(answer: Coroutine[object, object, httpx.Response], request: httpx.Request) -> httpx.Response:
+async def _bounded(answer: Awaitable[httpx.Response], request: httpx.Request) -> httpx.Response:
     try:
         async with asyncio.timeout(_LONGEST):
             return await answer

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 OURS = "a2a_ledger_card"
 """Request extension of a card GET of the guard's own: its transport lets it pass, for it is recorded already."""
 
+REACHED = "a2a_ledger_reached"
+"""Request extension beside it: called when the request has come through its client's authentication flow."""
+
 REDIRECTED = "a2a_ledger_redirected"
 """Request extension of a card GET that was answered with a redirect; its value is a `Redirected`. httpx copies it to
 the request that follows the redirect, and to no other."""

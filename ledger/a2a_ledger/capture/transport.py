@@ -27,7 +27,7 @@ from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answ
 from a2a_ledger.capture.own_route import Waiting
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, pairs, redirected_from
+from a2a_ledger.capture.route import OURS, REACHED, REDIRECTED, Hop, Redirected, Route, pairs, redirected_from
 from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
@@ -85,6 +85,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def _handle(self, request: httpx.Request) -> httpx.Response:
         if OURS in request.extensions:
+            request.extensions.get(REACHED, bool)()
             return await self._inner.handle_async_request(request)
         follows = redirected_from(request)
         if follows is not None or self._desk.asks_for_card(request.method, str(request.url)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -84,11 +85,11 @@ def _need_extra() -> None:
     Raises:
         UsageError: it is not.
     """
-    try:
-        import httpx  # noqa: F401, PLC0415 - comes with the extra
-        import uvicorn  # noqa: F401, PLC0415 - as above
-    except ImportError as e:
-        raise UsageError(f"the proxy needs {e.name}, which is not installed: pip install 'a2a-ledger[server]'") from e
+    missing = [name for name in ("httpx", "starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"the proxy needs {', '.join(missing)}, which is not installed: pip install 'a2a-ledger[server]'"
+        )
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -198,7 +198,7 @@ def _interfaces(document: CardObject, flags: set[str]) -> list[CardValue]:
     """
     listed = _list(member(document, "supportedInterfaces"), flags)
     found = [_interface(item, member(item, "protocolVersion"), flags) for item in listed]
-    known = {one["url"] for one in found}
+    known = [one["url"] for one in found]
     found += [one for one in _interfaces_0_3(document, flags) if not known or (one["url"] and one["url"] not in known)]
     return list({tuple(item.values()): item for item in found}.values())  # of texts and null
 
