@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tests.capture.conftest import MakeGuard, OpenLedger
 
 HOST = "https://vendor.example"
-PUBLIC = {
+PUBLIC: dict[str, Any] = {
     "name": "Vendor",
     "supportedInterfaces": [{"url": f"{HOST}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
     "capabilities": {},
     "skills": [],
 }
-STRICTER = {
+STRICTER: dict[str, Any] = {
     **PUBLIC,
     "securitySchemes": {"b": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
     "securityRequirements": [{"schemes": {"b": {"list": []}}}],

@@ -135,6 +135,7 @@ class _Asking:
 
     def __init__(self, client: httpx.AsyncClient, outside: Headers) -> None:
         self._client = client
+        self._synchronous = not isinstance(cast("object", client), httpx.AsyncClient)
         self._outside = outside
         """The headers with which it asks outside of the flow."""
 
@@ -143,7 +144,7 @@ class _Asking:
 
     async def send(self, request: httpx.Request, *, follow_redirects: bool | None = None) -> httpx.Response:
         follow = self._client.follow_redirects if follow_redirects is None else follow_redirects
-        if isinstance(self._client, httpx.AsyncClient):  # a synchronous flow holds its lock in a thread: never twice
+        if not self._synchronous:  # such a flow holds its lock in a thread, where nobody could stop it
             answer = await self._in_flow(request, follow=follow)
             if answer is not None:
                 return answer
