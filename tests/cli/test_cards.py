@@ -79,7 +79,10 @@ def test_a_diff_says_what_kind_of_change_it_is(
     result = run("--format", "json", "card", "diff", "old.json", "new.json")
     (told,) = objects(result)
     assert (result.exit_code, told["verdict"], told["authorization"]) == (status, verdict, authorization)
-    assert run("card", "diff", "old.json", "new.json").stdout.startswith(verdict)
+    text = run("card", "diff", "old.json", "new.json")
+    assert text.stdout.startswith(verdict)
+    assert ("new.json: the same key stands twice" in text.stdout) is (verdict == "undecidable")
+    assert ("No field differs." in text.stderr) is (verdict == "same-bytes")
 
 
 def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:

@@ -80,7 +80,7 @@ def diff(  # noqa: PLR0913 - one argument an option
 
     Exit 0: the same contract, 1: it changed, 3: undecidable.
     """
-    from a2a_ledger.cli.card_view import print_diff  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.card_view import print_diff, print_problems  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.contract import diff as compare  # noqa: PLC0415 - same
 
     before, after = (load(session, one, diagnostic=diagnostic).card for one in (old, new))
@@ -89,6 +89,7 @@ def diff(  # noqa: PLR0913 - one argument an option
         print_json(found.to_json())
     else:
         print_diff(found, old, new)
+        print_problems({old: before, new: after})
     context.exit({"contract": DISPROVED, "undecidable": UNDECIDED}.get(found.verdict, 0))
 
 

@@ -12,6 +12,8 @@ from a2a_ledger.cli.table import print_table
 from a2a_ledger.contract.classes import STRENGTH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_ledger.card import Card
     from a2a_ledger.cli.card_check import Checked
     from a2a_ledger.contract import Diff
@@ -72,7 +74,8 @@ def print_diff(found: Diff, old: str, new: str) -> None:
         for change in sorted(found.changes, key=lambda change: STRENGTH.index(change.kind))
     ]
     if not rows:
-        note("No field differs.")
+        if found.verdict != "undecidable":
+            note("No field differs.")
         return
     before, after = (f"{side}: {clean(name)}" for side, name in (("old", old), ("new", new)))
     print_table(
@@ -82,6 +85,13 @@ def print_diff(found: Diff, old: str, new: str) -> None:
         fold=("pointer", before, after),
         columns_in={before: "red", after: "green"},
     )
+
+
+def print_problems(cards: Mapping[str, Card]) -> None:
+    """Say of each of these cards, by the word that named it, why it cannot be captured; of others nothing."""
+    for name, card in cards.items():
+        if card.contract is None:
+            click.echo(f"  {clean(name)}: {clean(card.problem)}")
 
 
 def print_check(found: Checked) -> None:

@@ -261,7 +261,7 @@ def _name_peers(page: list[TaskRow], store: Store) -> None:
     from a2a_ledger_projections import peers as view  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
 
-    nameless = [row for row in page if row["peer_url"] is None]
+    nameless = [row for row in page if not row["peer_url"]]
     if not nameless:
         return
     with reading(store, view.VIEW) as now:
