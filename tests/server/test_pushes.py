@@ -69,7 +69,7 @@ def pushes(ledger: ContractLedger) -> list[Record]:
 
 
 async def wait_for_pushes(ledger: ContractLedger, state: str) -> list[Record]:
-    for _ in range(300):
+    for _ in range(3000):
         if any(record.data.get("state_read") == state for record in pushes(ledger)):
             break
         await asyncio.sleep(0.01)
@@ -110,6 +110,37 @@ async def test_both_sides_record_the_same_pushes_in_the_same_task(
         verifier.catch_up()
         assert verifier.could_not_verify == 0
         assert only(ledger, "violation.detected") == []
+
+
+async def test_a_push_whose_task_is_named_while_it_is_looked_for_is_in_that_task(
+    pushing: tuple[Agent, ContractLedger], open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, _ = pushing
+    ours = open_ledger("client")
+    find_task, asked = ours.find_task, list[str]()
+
+    def just_before_the_answer(peer: str, task_id: str) -> str | None:
+        asked.append(task_id)
+        return None if len(asked) == 1 else find_task(peer, task_id)
+
+    async with guard(ours) as guarded:
+        client = await guarded.create_client(agent.url)
+        config = TaskPushNotificationConfig(url="http://127.0.0.1:9/hook", token=TOKEN)
+        configuration = SendMessageConfiguration(task_push_notification_config=config)
+        request = SendMessageRequest(
+            message=new_text_message("hello", role=Role.ROLE_USER), configuration=configuration
+        )
+        async for _ in client.send_message(request):
+            pass
+    task_id = str(only(ours, "task.bound")[0].data["task_id"])
+    monkeypatch.setattr(ours, "find_task", just_before_the_answer)
+    with Serving(PushReceiver(ours, [agent.url + WELL_KNOWN]), lifespan=False) as webhook:
+        push = {"task": {"id": task_id, "contextId": "C", "status": {"state": "TASK_STATE_COMPLETED"}}}
+        async with httpx.AsyncClient() as http:
+            headers = {"X-A2A-Notification-Token": TOKEN}
+            answer = await http.post(webhook.url, content=json.dumps(push), headers=headers)
+    assert answer.status_code == 204
+    assert [record.stream for record in pushes(ours)] == [only(ours, "contract.captured")[0].stream]
 
 
 async def test_each_state_that_is_saved_is_recorded_once(

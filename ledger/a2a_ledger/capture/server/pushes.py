@@ -105,7 +105,8 @@ class PushReceiver:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
         event, blobs = message_event(without_secrets(leg, seen.secrets), seen, peer=peer, at=desk.ledger)
         carried = _tokens(event.credential or [])
-        task = task or self._in_flight(peer, carried)
+        if task is None:  # asked by id once more: the answer that names it may have come between the two questions
+            task = self._in_flight(peer, carried) or self._whose(leg)[1]
         agreed = self._agreed(task) if task is not None else set[str]()
         fits = not agreed or bool(agreed & carried)
         if not fits:
