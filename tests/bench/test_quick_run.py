@@ -28,6 +28,10 @@ TARGETS = {
     "guard.added": "value <= 1.5",
     "guard.share": "value <= 5",
     "proxy": "ratio >= 0.7",
+    "stream.guard": "value <= 5",
+    "stream.guard-memory": "value <= 16",
+    "stream.proxy": "value <= 5",
+    "stream.proxy-memory": "value <= 16",
     "card": "value >= 10000",
     "start.help": None,
     "start.import": None,
@@ -76,7 +80,7 @@ def test_every_row_was_measured(quick: Output) -> None:
         if name == "processes":
             continue
         assert row["value"] is not None, name
-        if not name.startswith("guard"):  # what is added to a round trip is a difference, and of few trips
+        if not name.startswith(("guard", "stream")):  # what is added is a difference, here of few trips
             assert row["value"] > 0, name
 
 

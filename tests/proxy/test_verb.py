@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import httpx
+import uvicorn
 from click.testing import CliRunner
 
 from a2a_ledger import ContractLedger
@@ -41,6 +43,21 @@ def test_it_listens_records_and_stops(agent: Agent, tmp_path: Path) -> None:
     with ContractLedger.open(tmp_path / "audit", read_only=True) as ledger:
         fetched = [r for r in ledger.store.read(0, 100) if r.type == "card.fetched.v1"]
     assert [r.content("body") for r in fetched] == [card.content]
+
+
+def test_no_piece_of_an_answer_waits_for_an_acknowledgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_delay: list[int] = []
+
+    def accept_one(_: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        with socket.create_connection(sockets[0].getsockname()), sockets[0].accept()[0] as accepted:
+            no_delay.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(uvicorn.Server, "run", accept_one)
+    base = ["--ledger", str(tmp_path / "audit")]
+    assert CliRunner().invoke(cli, [*base, "init"]).exit_code == 0
+    assert CliRunner().invoke(cli, [*base, "proxy", "--upstream", "http://a.example"]).exit_code == 0
+    assert no_delay
+    assert no_delay[0] > 0
 
 
 def refused(tmp_path: Path, *words: str) -> str:

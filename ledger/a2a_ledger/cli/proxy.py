@@ -113,9 +113,13 @@ def _bound(host: str, port: int, listen: str) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as e:
         raise UsageError(f"--listen {listen}: cannot listen there: {e.strerror or e}") from e
+    # asyncio does not switch Nagle's algorithm off for such a socket: the second piece of each answer, and each event
+    # of a stream, would wait 40 ms for the client's delayed acknowledgement. What it accepts inherits the option.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def _serve(app: Proxy, listening: socket.socket) -> None:

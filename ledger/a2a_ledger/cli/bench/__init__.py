@@ -35,6 +35,7 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "evidence": ("proving", "evidence", ("proof", "bundle", "bundle-size", "verify")),
     "guard": ("guarding", "guarding", ("added", "share")),
     "proxy": ("proxying", "proxying", ()),
+    "stream": ("streaming", "streaming", ("guard", "guard-memory", "proxy", "proxy-memory")),
     "card": ("cards", "cards", ()),
     "start": ("starting", "start", ("help", "import", "import-ledger")),
 }

@@ -28,6 +28,7 @@ class Scale:
         repeats: of each reading.
         calls: round trips a round against the agent.
         slow_calls: round trips against the agent that takes 50 ms.
+        events: of a long stream.
         writes: appends of each writing process.
         leaves: of the long log.
         starts: processes started to measure one.
@@ -43,6 +44,7 @@ class Scale:
     repeats: int = 5
     calls: int = 200
     slow_calls: int = 60
+    events: int = 10_000
     writes: int = 1000
     leaves: int = 1_000_000
     starts: int = 9
@@ -59,6 +61,7 @@ QUICK = Scale(
     repeats=1,
     calls=4,
     slow_calls=2,
+    events=50,
     writes=10,
     leaves=2000,
     starts=1,

@@ -6,19 +6,15 @@ import asyncio
 import json
 import re
 import statistics
-import subprocess
-import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from a2a_ledger.cli.bench import relay
+from a2a_ledger.cli.bench.relayed import relayed
 from a2a_ledger.cli.bench.row import Row, Target
 from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from a2a_ledger.cli.bench.place import Place
 
 _CLIENTS = 32
@@ -29,10 +25,10 @@ _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 def proxying(place: Place) -> list[Row]:
     """Send the same tasks through both, in turn; each send is a new task with decision, capture and answer."""
     with ExitStack() as stack:
-        agent = stack.enter_context(_process("agent"))
+        agent = stack.enter_context(relayed("agent")).port
         upstream = f"http://127.0.0.1:{agent}"
-        bare = stack.enter_context(_process("bare", upstream))
-        proxy = stack.enter_context(_process("proxy", upstream, str(place.path(_NAME) / "ledger")))
+        bare = stack.enter_context(relayed("bare", upstream)).port
+        proxy = stack.enter_context(relayed("proxy", upstream, str(place.path(_NAME) / "ledger"))).port
         asyncio.run(_card(proxy))
         each = max(1, place.scale.calls // 40)
         for port in (bare, proxy):
@@ -82,17 +78,3 @@ async def _card(port: int) -> None:
     await reader.read()
     writer.close()
     await writer.wait_closed()
-
-
-@contextmanager
-def _process(*words: str) -> Generator[int]:
-    """Run one of `relay`; gives its port."""
-    command = [sys.executable, "-m", relay.__name__, *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own module
-        try:
-            port = process.stdout.readline().strip() if process.stdout else ""
-            if not port:
-                raise LedgerError(f"the benchmark's {words[0]} did not start; its own error stands above")
-            yield int(port)
-        finally:
-            process.kill()

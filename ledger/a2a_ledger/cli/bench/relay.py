@@ -1,4 +1,4 @@
-"""What the proxy is measured with, each in a process of its own: an agent that costs next to nothing, two forwarders.
+"""What proxy and streams are measured with: an agent that costs next to nothing, two forwarders, each a process.
 
     python -m a2a_ledger.cli.bench.relay agent
     python -m a2a_ledger.cli.bench.relay bare UPSTREAM
@@ -65,7 +65,11 @@ async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
             writer.close()
             return
         length = _LENGTH.search(head)
-        answer = card if length is None else _task(await reader.readexactly(int(length[1])))
+        body = b"" if length is None else await reader.readexactly(int(length[1]))
+        if b'"SendStreamingMessage"' in body:
+            await _stream(writer, json.loads(body))
+            continue
+        answer = card if length is None else _task(body)
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer))
         writer.write(answer)
 
@@ -77,6 +81,30 @@ def _task(body: bytes) -> bytes:
     task: dict[str, object] = {"id": f"t-{name}", "contextId": f"c-{name}", "artifacts": [artifact]}
     task["status"] = {"state": "TASK_STATE_COMPLETED"}
     return json.dumps({"jsonrpc": "2.0", "id": called["id"], "result": {"task": task}}).encode()
+
+
+async def _stream(writer: asyncio.StreamWriter, called: dict[str, Any]) -> None:
+    """Answer with a task and as many events more as the message's text says, as fast as they are taken."""
+    message = called["params"]["message"]
+    events = int(message["parts"][0]["text"])
+    ids = {"taskId": f"t-{message['messageId']}", "contextId": f"c-{message['messageId']}"}
+    task = {"id": ids["taskId"], "contextId": ids["contextId"], "status": {"state": "TASK_STATE_WORKING"}}
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    _event(writer, called["id"], {"task": task})
+    await writer.drain()
+    for number in range(events - 2):
+        artifact = {"artifactId": "a", "parts": [{"text": f"{number:06} " + "x" * 93}]}
+        first = {"append": True} if number else {}
+        _event(writer, called["id"], {"artifactUpdate": {**ids, **first, "artifact": artifact}})
+        await writer.drain()
+    _event(writer, called["id"], {"statusUpdate": {**ids, "status": {"state": "TASK_STATE_COMPLETED"}}})
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+
+
+def _event(writer: asyncio.StreamWriter, call: object, result: dict[str, Any]) -> None:
+    event = b"data: " + json.dumps({"jsonrpc": "2.0", "id": call, "result": result}).encode() + b"\n\n"
+    writer.write(b"%x\r\n%s\r\n" % (len(event), event))
 
 
 def _bare(upstream: str) -> Starlette:
@@ -101,6 +129,7 @@ def main() -> None:
         asyncio.run(_agent())
         return
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as the verb `proxy` does
         here = f"http://127.0.0.1:{listening.getsockname()[1]}"
         if role == "bare":
             app: object = _bare(words[0])
