@@ -1,4 +1,4 @@
-"""Rows about streams: how much later a first event comes through guard and proxy, and what a long one costs in memory."""
+"""Rows about streams: how much later a first event comes through guard and proxy, and the memory of a long one."""
 
 from __future__ import annotations
 
