@@ -13,7 +13,20 @@ from typing import NoReturn
 import click
 
 from a2a_ledger import __version__
-from a2a_ledger.cli import card, checkpoint, decide, evidence, findings, keys, proxy, reconcile, record, run, tasks
+from a2a_ledger.cli import (
+    card,
+    checkpoint,
+    decide,
+    evidence,
+    findings,
+    keys,
+    proxy,
+    reconcile,
+    record,
+    report,
+    run,
+    tasks,
+)
 from a2a_ledger.cli.errors import SafeGroup
 from a2a_ledger.cli.session import Session
 
@@ -46,7 +59,7 @@ def cli(context: click.Context, place: str | None, output: str) -> None:
     context.obj = Session(place, as_json=output == "json")
 
 
-for module in (run, record, proxy, tasks, findings, card, decide, evidence, reconcile, checkpoint, keys):
+for module in (run, record, proxy, tasks, findings, card, decide, evidence, report, reconcile, checkpoint, keys):
     for verb in module.VERBS:
         cli.add_command(verb)
 

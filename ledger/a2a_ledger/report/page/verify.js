@@ -1,0 +1,289 @@
+// The steps of docs/format.md 12: one bundle and the reader's trust in, one answer a claim out.
+
+const LETTERS = ["I", "L", "P", "A", "W", "T", "S", "C1", "C2", "C3", "R", "X"];
+const REQUIRED = ["I", "L", "P", "C2", "R"];
+const NO_SIGNATURES = "this browser cannot check Ed25519 signatures";
+
+/** Return {verdict, sides, claims, about, …}; never throws for what a bundle holds. `earlier`: signed heads, as octets. */
+async function verify(octets, policy, earlier = []) {
+  await tryBrowser();
+  try {
+    const bundle = new Bundle(await readArchive(octets));
+    return await new Examination(bundle, policy, earlier).report();
+  } catch (problem) {
+    if (problem instanceof ReaderProblem) throw problem;
+    const what = problem instanceof Problem ? problem.message : `it could not be judged, which is a defect of this page: ${problem}`;
+    const claims = LETTERS.map((claim) => (claim === "I" ? { claim, status: "INVALID", detail: what } : { claim, status: "NOT PROVEN", detail: "nothing can be read", settle: "an intact bundle" }));
+    return { verdict: "invalid", sides: "unilateral", claims, about: "not a bundle", bundle: null };
+  }
+}
+
+class ReaderProblem extends Error {}
+
+function some(sentences) {
+  return sentences.slice(0, 3).join("; ") + (sentences.length > 3 ? `; and ${sentences.length - 3} more` : "");
+}
+
+class Examination {
+  constructor(bundle, policy, earlier) {
+    Object.assign(this, { bundle, policy, earlier, claims: new Map(), shown: null, keys: null, checks: new Map(), about: "" });
+  }
+
+  say(claim, status, detail, settle = "") { this.claims.set(claim, { claim, status, detail, settle }); }
+
+  judge(claim, faults, good) { this.say(claim, faults.length ? "INVALID" : "VALID", faults.length ? some(faults) : good); }
+
+  async report() {
+    const { bundle } = this;
+    let faults = oversize(bundle.files);
+    if (!faults.length) {
+      faults = [...(await manifestFaults(bundle)), ...foreign(bundle.files)];
+      let checkpoint = null, claimed = null;
+      try {
+        checkpoint = parseCheckpoint(parseNote(bundle.read("data/log/checkpoint")).text);
+        claimed = bundle.json("data/claims.json");
+        if (!isObject(claimed)) throw new Problem("data/claims.json: expected an object");
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        if (!faults.length) faults = [problem.message];
+        claimed = null;
+      }
+      if (claimed !== null) await this.judgeLog(checkpoint, claimed, faults);
+    }
+    const unsigned = bundle.files.has("tagmanifest-sha256.txt.sig") ? "" : "; nobody signed for them, so anybody may have left parts out";
+    this.judge("I", faults, `${bundle.files.size} files are what the manifests say${unsigned}`);
+    if (!faults.length && !canVerify && !unsigned) this.say("I", "NOT PROVEN", `the manifests hold; ${NO_SIGNATURES}`, "a newer browser");
+    for (const letter of LETTERS) if (!this.claims.has(letter)) this.say(letter, "NOT PROVEN", "the checkpoint or the claims cannot be read", "an intact bundle");
+    const claims = LETTERS.map((letter) => this.claims.get(letter));
+    return { ...this, verdict: verdictOf(claims, this.policy !== null, this.earlier.length ? [...REQUIRED, "A"] : REQUIRED), sides: "unilateral", claims };
+  }
+
+  async judgeLog(checkpoint, claimed, faults) {
+    const { bundle } = this;
+    const [rows, leaves, leafFaults] = readLeaves(bundle, checkpoint.origin);
+    const shown = (this.shown = await Shown.of(bundle, rows, leaves, checkpoint.origin));
+    const keys = (this.keys = await Keys.of(shown.records.values(), checkpoint.origin));
+    const head = (this.head = await this.judgeHead(checkpoint));
+    leafFaults.push(...inclusionFaults(bundle, leaves, checkpoint));
+    if (!leaves.size && !leafFaults.length) leafFaults.push("data/log/events.jsonl shows no event");
+    this.judge("P", leafFaults, `${leaves.size} events are under checkpoint ${checkpoint.size}`);
+    const said = await exportStatement(bundle, keys, leaves, checkpoint, claimed);
+    Object.assign(this, { claimed, checkpoint, task: String(claimed.task) });
+    faults.push(...(await exportSignatureFaults(bundle, keys, checkpoint.size, claimed.signed === true)), ...said.faults, ...keys.faults);
+    faults.push(...claimsFaults(claimed, shown, checkpoint), ...repeatedFaults(bundle, shown, checkpoint, this.task, said.at));
+    this.judgeWitnesses(head);
+    await this.judgeEarlier(head);
+    this.judge("C1", shown.faults, `${shown.records.size} records and their blobs are what their leaves commit to`);
+    this.judgeAllLeaves(shown, leaves, checkpoint);
+    this.judgeStreams(shown, said, head);
+    this.judgeGaps(shown, claimed);
+    await this.judgeFindings(shown, keys);
+    this.judgePeer(shown, checkpoint);
+  }
+
+  /** Claim L: trust is the reader's; keys from inside only show whether the bundle fits together. */
+  async judgeHead(checkpoint) {
+    const { bundle, policy, keys } = this;
+    const raw = bundle.read("data/log/checkpoint"), what = `checkpoint ${checkpoint.size} of ${checkpoint.origin}`;
+    const head = { checkpoint, trusted: false, logs: [], cosigners: [], quorum: false };
+    if (policy) {
+      head.logs = trustedFor(policy, "log").filter((key) => key.name === checkpoint.origin);
+      head.logs.push(...keys.terms.filter((term) => followsTrusted(term, keys, head.logs)).map((term) => term.key));
+    }
+    if (!canVerify) {
+      this.say("L", "NOT PROVEN", `${what}: ${NO_SIGNATURES}`, "a newer browser");
+      return head;
+    }
+    if (head.logs.length) {
+      try {
+        const opened = await openCheckpoint(raw, [...head.logs, ...trustedFor(policy, "witness")]);
+        const signer = opened.signers.find(({ key }) => head.logs.some((one) => one.vkey === key.vkey)).key;
+        const term = keys.term(signer);
+        if (term && term.role !== "log") this.say("L", "INVALID", `${what} is signed by a key that the log names as its ${term.role} key`);
+        else if (term && !covers(term, checkpoint.size)) this.say("L", "INVALID", `${what} is signed by ${keyName(signer)}, which does not speak for this size`);
+        else this.say("L", "VALID", `${what} is signed by ${keyName(signer)}, a key that you trust`);
+        head.trusted = this.claims.get("L").status === "VALID";
+        head.cosigners = opened.signers.filter(({ key }) => key.kind === COSIGNATURE);
+        head.quorum = quorumMet(policy, head.cosigners);
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        this.say("L", "INVALID", `${what}: ${problem.message}`);
+      }
+      return head;
+    }
+    try {
+      const { signers } = await openCheckpoint(raw, claimedLogKeys(bundle, keys));
+      const why = policy ? "you named no key of this log" : "you named no key";
+      this.say("L", "NOT PROVEN", `${what} is signed by ${signers[0].key.vkey}, a key unknown to you; ${why}`, "get the log's key from its owner by another way, compare, and enter it above");
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      this.say("L", "INVALID", `${what}, by keys from inside the bundle: ${problem.message}`);
+    }
+    return head;
+  }
+
+  judgeWitnesses({ cosigners, quorum }) {
+    if (!cosigners.length) {
+      const why = canVerify ? "no witness that you trust has signed the checkpoint" : NO_SIGNATURES;
+      this.say("W", "NOT PROVEN", why, "a cosignature of a witness that you name");
+      this.say("T", "NOT PROVEN", why, "a witness's cosignature; the recorder's own clock proves nothing");
+      return;
+    }
+    const names = cosigners.map(({ key, time }) => `${key.name} at ${spelledTime(time)}`).join(", ");
+    const first = cosigners.reduce((least, { time }) => (time < least ? time : least), cosigners[0].time);
+    this.say("T", "VALID", `not later than ${spelledTime(first)}, by a witness's clock; no earliest time is shown`);
+    if (this.policy.quorum === "none") this.say("W", "NOT PROVEN", `cosigned by ${names}`, "a quorum line in your policy");
+    else if (!quorum) this.say("W", "NOT PROVEN", `your quorum ${this.policy.quorum} is not met: cosigned by ${names}`, "the cosignatures that are missing");
+    else this.say("W", "VALID", `cosigned by ${names}`);
+  }
+
+  async judgeEarlier({ checkpoint: now, logs }) {
+    const settle = `an earlier signed head of ${now.origin} that somebody else kept`;
+    if (!this.earlier.length) return this.say("A", "NOT PROVEN", "you gave no earlier signed head", settle);
+    for (const octets of this.earlier) {
+      let old;
+      try {
+        old = parseCheckpoint(parseNote(octets).text);
+        if (logs.length && old.origin === now.origin) await openCheckpoint(octets, logs);
+      } catch (problem) {
+        throw new ReaderProblem(`the earlier head that you gave cannot be used: ${problem.message}`);
+      }
+      if (old.origin !== now.origin || old.size > now.size || old.size === 0n) return this.say("A", "NOT PROVEN", `head ${old.size} of ${old.origin} is not an earlier one of this log`, "a bundle under a head that is not older than yours");
+      const name = `data/log/consistency/${old.size}-${now.size}`;
+      if (old.size !== now.size && !this.bundle.files.has(name)) return this.say("A", "NOT PROVEN", `the bundle does not lead from ${old.size} to ${now.size}`, `${name} from the exporter (export --since)`);
+      let good = false;
+      try {
+        good = consistent(old.size, now.size, old.root, now.root, old.size === now.size ? [] : parseHashes(this.bundle.read(name)));
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+      }
+      if (!good) return this.say("A", "INVALID", `the log was rewritten between ${old.size} and ${now.size}`);
+    }
+    return this.say("A", "VALID", `the log only grew from the head that you hold to ${now.size}`);
+  }
+
+  judgeAllLeaves(shown, leaves, checkpoint) {
+    const whole = BigInt(leaves.size) === checkpoint.size && this.claims.get("P").status === "VALID" && !shown.streamFaults.length;
+    if (whole) this.say("C3", "VALID", `all ${checkpoint.size} leaves of the log are shown; no other carries the task's tag`);
+    else this.say("C3", "NOT PROVEN", `${leaves.size} of the log's ${checkpoint.size} leaves are shown`, "all leaves of the log, searched for the task's tag");
+  }
+
+  judgeStreams(shown, said, head) {
+    const faults = [...shown.streamFaults], { task } = this;
+    for (const [stream, ver] of said.ends || []) if (shown.end(stream) !== ver) faults.push(`${stream}: the exporter signed that it ends at version ${ver}, shown is ${shown.end(stream)}`);
+    const whole = this.claims.get("C3").status === "VALID";
+    const ends = endsOf(task).map((stream) => (shown.end(stream) < 0 ? `no ${stream}` : `${stream} versions 0 to ${shown.end(stream)}`)).join(", ");
+    this.judge("C2", faults, `${ends}, up to checkpoint ${head.checkpoint.size}; ${whole ? "all leaves of the log are shown" : "which the exporter signed"}`);
+    if (faults.length) return;
+    const open = (why, settle) => this.say("C2", "NOT PROVEN", why, settle);
+    if (!shown.keyed.has(`task:${task}`)) open("the bundle discloses no task's stream key", "that key from the exporter");
+    else if (!shown.keyed.has("ledger")) open("the stream of the log's own keys is not disclosed", "data/streams/ledger.key");
+    else if (!whole && !said.ends?.size) open("no exporter signed where the streams end: anybody may have left out their last events", "a bundle signed by the log's export key, or all leaves of the log");
+    else if (!whole && !head.trusted) open("the exporter who signed where the streams end is not known to belong to a log that you trust", "the log's key, by another way");
+  }
+
+  judgeGaps(shown, claimed) {
+    if (shown.faults.length) return this.say("X", "NOT PROVEN", "not all records could be read", "an intact bundle");
+    const faults = equal(claimed.withheld, shown.gaps) ? [] : ["data/claims.json: its list of parts left out is not what is left out"];
+    const later = shown.unread.length ? `; since recorded: ${some(shown.unread)}` : "";
+    return this.judge("X", faults, (shown.gaps.length ? `${shown.gaps.length} parts are left out; length and commitment of each are intact` : "nothing is left out") + later);
+  }
+
+  /** Claim R as far as a page goes: statements and the plainest content. It never judges again, so never VALID. */
+  async judgeFindings(shown, keys) {
+    const { faults, left, checks } = await checkFindings(this.bundle, shown, keys);
+    this.checks = checks;
+    faults.push(...contentFaults(shown));
+    if (faults.length) return this.say("R", "INVALID", some(faults));
+    const signed = checks.size ? `the signed statement${checks.size === 1 ? " of 1 finding fits" : `s of ${checks.size} findings fit`}; ` : "";
+    return this.say("R", "NOT PROVEN", `${signed}this page does not decide and judge again${left.length ? `; ${some(left)}` : ""}`, "a2a-ledger verify, which does");
+  }
+
+  judgePeer(shown, checkpoint) {
+    const records = [...shown.records.values()];
+    const received = records.filter(({ type, data }) => type === "message.recorded.v1" && data.direction === "in").length;
+    const cards = this.policy?.cards ? "; your keys for cards are not used here, this page judges no card's signature" : "";
+    this.say("S", "NOT PROVEN", `${received} messages are shown as received; the peer signed none of them${cards}`, "the peer's own ledger (reconcile), or message signatures");
+    const peers = [...new Set(records.filter(({ data }) => typeof data.peer_url === "string").map(({ data }) => data.peer_url))].sort();
+    this.about = `task ${this.task}: ${records.length} events recorded by ${checkpoint.origin}; ${peers.join(", ") || "the peer"} signed none of them`;
+  }
+}
+
+function verdictOf(claims, trusting, required) {
+  if (claims.some(({ status }) => status === "INVALID")) return "invalid";
+  if (!trusting) return "self-consistent only";
+  return required.every((letter) => claims.find(({ claim }) => claim === letter).status === "VALID") ? "verified" : "not proven";
+}
+
+function followsTrusted(term, keys, logs) {
+  const seen = new Set();
+  let { key } = term;
+  while (term.role === "log" && keys.follows.has(key.vkey) && !seen.has(key.vkey)) {
+    seen.add(key.vkey);
+    key = keys.follows.get(key.vkey);
+    if (logs.some((one) => one.vkey === key.vkey)) return true;
+  }
+  return false;
+}
+
+function claimedLogKeys(bundle, keys) {
+  const logs = keys.terms.filter((term) => term.role === "log").map((term) => term.key);
+  const speaking = keys.speaking("log", 2 ** 62);
+  const claimed = speaking.length ? speaking : logs;
+  for (const name of bundle.under("data/keys/untrusted/log-")) claimed.push(parseVkey(bundle.text(name).replace(/\n+$/, "")));
+  return claimed;
+}
+
+function readLeaves(bundle, origin) {
+  const name = "data/log/events.jsonl", faults = [], good = [], leaves = new Map();
+  let lines, rows;
+  try {
+    [lines, rows] = [bundle.lines(name), bundle.index()];
+    if (lines.length !== rows.length) throw new Problem("data/log/index.tsv: lists another number of events than events.jsonl has");
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    return [good, leaves, [problem.message]];
+  }
+  let before = -1;
+  lines.forEach((raw, at) => {
+    try {
+      const leaf = parseCanonical(raw, `${name}: line ${at + 1}`);
+      if (!exactly(leaf, ["c", "log", "n", "t", "v"]) || !isDigestText(leaf.c) || !isDigestText(leaf.t) || leaf.log !== origin || !isCount(leaf.n) || leaf.v !== 1) throw new Problem(`${name}: line ${at + 1} is not a leaf of log ${origin}`);
+      const row = rows[at];
+      if (row.line !== at + 1 || row.n !== leaf.n || leaf.n <= before) throw new Problem(`${name}: line ${at + 1} is not what data/log/index.tsv lists there`);
+      before = leaf.n;
+      leaves.set(leaf.n, { n: leaf.n, c: leaf.c, t: leaf.t, raw });
+      good.push(row);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      faults.push(problem.message);
+    }
+  });
+  return [good, leaves, faults];
+}
+
+const isDigestText = (value) => typeof value === "string" && /^(?:[0-9a-f]{2})*$/.test(value);
+
+function inclusionFaults(bundle, leaves, checkpoint) {
+  const faults = [], note = bundle.read("data/log/checkpoint"), expected = new Set();
+  for (const { n, raw } of leaves.values()) {
+    const name = `data/log/proofs/${n}.tlog-proof`;
+    expected.add(name);
+    try {
+      const proof = parseProof(bundle.read(name));
+      if (proof.index !== BigInt(n)) throw new Problem("proves another leaf");
+      if (!same(utf8(proof.note), note)) throw new Problem("leads to another checkpoint than data/log/checkpoint");
+      if (!included(proof.index, checkpoint.size, leafHash(raw), proof.path, checkpoint.root)) throw new Problem("does not lead from the leaf to the checkpoint's root");
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      faults.push(problem.message.startsWith(name) ? problem.message : `${name}: ${problem.message}`);
+    }
+  }
+  for (const name of bundle.under("data/log/proofs/")) if (!expected.has(name)) faults.push(`${name}: proves a leaf that is not shown`);
+  return faults;
+}
+
+function spelledTime(seconds) {
+  const time = new Date(Number(seconds) * 1000);
+  return Number.isNaN(time.getTime()) ? `second ${seconds}` : time.toISOString().replace(".000Z", "Z");
+}
