@@ -71,7 +71,7 @@ _ROLES = tuple(
         (r"data/log/consistency/[0-9]+-[0-9]+", 16 * _KIB),
         (r"data/records/[0-9]+\.json", 64 * _KIB),
         (r"data/records/[0-9]+\.salt|data/streams/[^/]+\.key", _SECRET_SIZE),
-        (r"data/blobs/[^/]+/[0-9]+", MAX_FILE),
+        (r"report\.html|data/blobs/[^/]+/[0-9]+", MAX_FILE),
         (r"data/blobs/[^/]+/[0-9]+\.salt", _SECRET_SIZE),
         (r"data/blobs/[^/]+/[0-9]+\.hole", 128),
         (r"data/statements/[0-9]+\.dsse\.json", _MIB),
@@ -308,9 +308,9 @@ def write_bundle(
         BAGIT: _BAGIT_TEXT,
         BAG_INFO: "".join(f"{label}: {value}\n" for label, value in labels.items()).encode(),
         README: readme.encode(),
-        MANIFEST: _manifest(payload),
+        MANIFEST: manifest_text(payload),
     }
-    tags[TAG_MANIFEST] = _manifest(tags)
+    tags[TAG_MANIFEST] = manifest_text(tags)
     if sign is not None:
         tags[SIGNATURE] = sign(tags[TAG_MANIFEST])
     files = {**payload, **tags}
@@ -379,13 +379,13 @@ def file_faults(bundle: Bundle) -> list[str]:
     return faults
 
 
-def _manifest(files: Mapping[str, bytes]) -> bytes:
+def manifest_text(files: Mapping[str, bytes]) -> bytes:
     """Return a BagIt manifest, which is what `sha256sum -c` reads."""
     return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
 
 
 def _read_manifest(bundle: Bundle, manifest: str) -> dict[str, str]:
-    """Return name -> digest of a manifest in the exact form that `_manifest` writes."""
+    """Return name -> digest of a manifest in the exact form that `manifest_text` writes."""
     lines = bundle.text(manifest).split("\n")
     if lines[-1] != "":
         raise BundleError(f"{manifest}: the last line does not end in a line feed")

@@ -9,7 +9,7 @@ same bytes.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +21,8 @@ from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import StoreError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
+from a2a_ledger.report import filled_page
+from a2a_ledger.report.in_bundle import add_report
 from a2a_ledger.selection import story_of
 from a2a_ledger.statement import Subject, sign_envelope, statement
 from a2a_ledger.verify.report import LETTERS
@@ -88,7 +90,9 @@ class Exported:
         )
 
 
-def export_task(ledger: ContractLedger, task: str, out: Path | None = None, *, since: Sequence[int] = ()) -> Exported:
+def export_task(
+    ledger: ContractLedger, task: str, out: Path | None = None, *, since: Sequence[int] = (), report: bool = False
+) -> Exported:
     """Make the bundle of one task, and write it to `out` if that is given.
 
     Args:
@@ -96,6 +100,7 @@ def export_task(ledger: ContractLedger, task: str, out: Path | None = None, *, s
         task: the local task id.
         out: the file to write; it is replaced as a whole or not at all.
         since: sizes of earlier heads that the reader holds; the bundle proves that the log only grew since.
+        report: put the report page into the bundle, filled with the bundle as it is without the page.
 
     Raises:
         UsageError: there is no such task.
@@ -109,6 +114,10 @@ def export_task(ledger: ContractLedger, task: str, out: Path | None = None, *, s
     maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings))
     maker.add_growth(since)
     made = maker.make()
+    if report:
+        exporter = ledger.signers.get("export")
+        page = filled_page(made.data, name=f"{task}.zip")
+        made = replace(made, data=add_report(made.data, page, None if exporter is None else exporter.sign))
     if out is not None:
         _write(out, made.data)
     return made

@@ -94,8 +94,11 @@ def replay(
     type=click.Path(path_type=Path),
     help="A signed head that the reader holds: prove that the log only grew since. May be given more than once.",
 )
+@click.option("--report", "with_report", is_flag=True, help="Put the report page into the bundle, as report.html.")
 @pass_session
-def export(session: Session, *, task_id: str, out: Path, force: bool, since: tuple[Path, ...]) -> None:
+def export(  # noqa: PLR0913 - one argument an option
+    session: Session, *, task_id: str, out: Path, force: bool, since: tuple[Path, ...], with_report: bool
+) -> None:
     """Write one task's evidence as a bundle that others can verify."""
     from a2a_ledger.cli.target import STDOUT, check_file, check_stdout  # noqa: PLC0415 - only this verb needs it
     from a2a_ledger.export import export_task  # noqa: PLC0415 - a heavy import belongs to the verb
@@ -110,7 +113,7 @@ def export(session: Session, *, task_id: str, out: Path, force: bool, since: tup
             check_file(out, force=force, kept_out=[session.path, *second_mark])
         sizes = [_size_of(ledger.store, path) for path in since]
         task = find_task(ledger.store, task_id)["task"]
-        done = export_task(ledger, task, None if piped else out, since=sizes)
+        done = export_task(ledger, task, None if piped else out, since=sizes, report=with_report)
     if piped:
         click.echo(done.data, nl=False)
         note(clean(str(done)))
