@@ -149,6 +149,9 @@ def card_age(inputs: JsonObject) -> float | None:
 def _frozen(record: Record) -> tuple[str, str]:
     data = record.data
     interface = cast("JsonObject", data.get("interface") or {})
+    if data.get("contract_hash") is None:
+        to = f"{interface.get('binding')} {interface.get('url')}"
+        return "frozen", f"nothing: no card that can be frozen was read before the send  {to}"
     schemes = offers(contract_in(record))
     version = interface.get("version") or "version not stated"
     words = f"{_short(text(data, 'contract_hash'))}  {interface.get('binding')} {version} {interface.get('url')}"

@@ -85,6 +85,16 @@ def test_a_tasks_story_names_the_card_that_it_was_frozen_from(log: Logbook) -> N
     assert contract["card"] == {"position": extended.n, "source": "extended", "caller": "oauth", "url": EXTENDED.url}
 
 
+def test_a_task_that_was_sent_without_a_card_is_said_to_have_nothing_frozen(log: Logbook) -> None:
+    log.add(PUBLIC, f"peer:{PEER}")
+    task = log.task()
+    capture = log.capture(task, log.fetch(), contract=None)
+    assert log.store.record(capture.n).data["contract_hash"] is None
+    [frozen] = [line for line in tell(log.store, find_task(log.store, task), START).lines if line.kind == "frozen"]
+    assert frozen.words.startswith("nothing: no card that can be frozen was read before the send")
+    assert "credential" not in frozen.words
+
+
 def test_which_card_is_said_in_a_few_words() -> None:
     assert which_card({"source": "well-known", "caller": "anonymous", "url": PEER_URL}) == ""
     assert which_card({"source": "well-known", "caller": "basic", "url": PEER_URL}) == "to basic, "

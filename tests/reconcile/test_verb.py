@@ -106,6 +106,14 @@ def test_a_side_without_a_policy_is_said_to_be_unverified(honest: Parties) -> No
         assert line.endswith("no key from outside was given for this side")
 
 
+def test_one_ledgers_records_are_not_taken_for_two_sides(honest: Parties) -> None:
+    for second in (honest.root / "ours.zip", honest.root / "client"):
+        result = honest.run("reconcile", honest.root / "ours.zip", second)
+        assert result.exit_code == 2
+        assert "found twice those of one ledger, client" in result.stderr
+        assert result.stdout == ""
+
+
 def test_a_ledger_is_laid_beside_a_bundle(honest: Parties) -> None:
     code, found = honest.json(honest.root / "client", honest.root / "theirs.zip")
     assert (code, found["verdict"]) == (0, "consistent")

@@ -68,6 +68,11 @@ def reconcile(  # noqa: PLR0913 - one argument an option
     with ExitStack() as open_ledgers:
         a = _side(first, policy_a, "--policy-a", open_ledgers)
         b = _side(second, policy_b, "--policy-b", open_ledgers)
+        if a.report.origin and a.report.origin == b.report.origin:
+            raise UsageError(
+                f"expected the records of two sides, found twice those of one ledger, {a.report.origin}: "
+                "what one side says twice confirms nothing"
+            )
         found = lay_together(a, b)
     if session.as_json:
         print_json(found.to_json())
