@@ -61,7 +61,7 @@ function changedLines(one, other) {
 }
 
 function lined(text, marks, label) {
-  const lines = text.slice(0, MOST_TEXT).split("\n").map((line, at) => (marks.has(at) ? make("span", { class: "changed" }, ...visible(line, MOST_TEXT), "\n") : [...visible(line, MOST_TEXT), "\n"])).flat();
+  const lines = text.slice(0, MOST_TEXT).split("\n").map((line, at) => [marks.has(at) ? make("mark", {}, ...visible(line, MOST_TEXT)) : visible(line, MOST_TEXT), "\n"]).flat(2);
   return make("pre", { class: "data", dir: "ltr", tabindex: "0", role: "group", "aria-label": label }, ...lines);
 }
 
@@ -84,7 +84,7 @@ function cardSection(shown) {
     const [a, b] = [old, now].map((record) => parseAny(textOf(contentOf(record, "body"), "the card")));
     const found = differences(a, b);
     const rows = found.slice(0, 200).map((one) => [code(one.pointer || "/"), one.old === null ? "–" : code(one.old), one.new === null ? "–" : code(one.new), TERMS.test(one.pointer) ? tag("may bear on the contract", "open") : tag("other", "mute")]);
-    body = found.length ? table(`${counted(found.length, "difference")}, by JSON pointer`, ["Where", `Card at #${old.n}`, `Card at #${now.n}`, "Bears on"], rows) : make("p", {}, "Both say the same; only their spelling differs.");
+    body = found.length ? table(`${counted(found.length, "difference")}, by JSON pointer`, ["Where", `Card at #${old.n}`, `Card at #${now.n}`, "Bears on"], rows, { class: "stack fixed" }) : make("p", {}, "Both say the same; only their spelling differs.");
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
     body = make("p", { class: "problem" }, "They cannot be compared member by member: ", data(problem.message));

@@ -93,10 +93,10 @@ function timelineSection({ shown }) {
 }
 
 function timelineItem(record) {
-  const line = told(record);
+  const line = told(record), said = saidIn(record);
   return make("li", { class: line.tone, id: `event-${record.n}` },
     make("div", { class: "head" }, make("span", { class: "at" }, record.at.slice(11, 23)), make("span", { class: "kind" }, data(line.kind, 80)), make("a", { class: "place", href: `#event-${record.n}` }, `#${record.n}`)),
-    make("div", {}, ...line.words), folded("Details and octets", () => eventDetails(record)));
+    make("div", {}, ...line.words), said ? make("p", { class: "said" }, "“", data(said), "”") : "", folded("Details and octets", () => eventDetails(record)));
 }
 
 function eventDetails(record) {

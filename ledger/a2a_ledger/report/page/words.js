@@ -90,6 +90,25 @@ const TELLERS = {
   "checkpoint.anchored.v1": (d) => ({ kind: "checkpoint anchored", words: [data(`size ${d.size}, by ${d.holder} (${d.kind})`)] }),
 };
 
+/** What a message says in words: the text parts of its body; "" if there are none, or if it is no JSON. */
+function saidIn(record) {
+  if (record.type !== "message.recorded.v1" || !record.parts.body || record.blobs.body.size > MIB) return "";
+  const found = [];
+  const walk = (value, key) => {
+    if (value === null || typeof value !== "object" || found.length > 20 || key === "history") return;
+    for (const [name, member] of Object.entries(value)) {
+      if (name === "text" && typeof member === "string") found.push(member);
+      else walk(member, name);
+    }
+  };
+  try {
+    walk(parseAny(textOf(contentOf(record, "body"), "body")), "");
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+  }
+  return found.join(" ");
+}
+
 const PARTY = { peer: "the peer", client: "the client (the recorder's own side)", either: "either side" };
 const place = (n) => make("a", { href: `#event-${Number(n)}` }, `#${Number(n)}`);
 
