@@ -19,6 +19,7 @@ from tests.evidence.recorded import LedgerStory, opened
 from tests.report.agreeing import disagreements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.evidence.conftest import Case
@@ -132,7 +133,7 @@ def understated(bundle: bytes) -> bytes:
     return bytes(raw.replace(size, (999).to_bytes(4, "little"))) if bundle else b""
 
 
-ZIPS = {
+ZIPS: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda _: b"",
     "no zip": lambda _: b"PK" * 400,
     "cut": cut,

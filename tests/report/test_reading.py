@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -118,48 +119,37 @@ def test_the_timeline_tells_the_dispute(browser: Browser, page: Path) -> None:
         assert words in said
 
 
+STRUCTURE = {
+    "language": "document.documentElement.lang === 'en'",
+    "landmarks": "['header', 'main', 'footer', 'nav'].every((one) => document.querySelectorAll(one).length === 1)",
+    "one title": "document.querySelectorAll('h1').length === 1",
+    "heads of tables": "all('th').every((one) => ['col', 'row'].includes(one.scope))",
+    "captions": "all('table').every((one) => one.caption.textContent !== '')",
+    "labels": "all('input, textarea').every((one) => one.labels.length > 0)",
+    "named sections": "all('section').every((one) => there(one.getAttribute('aria-labelledby')))",
+    "links lead somewhere": "all('a[href^=\"#\"]').every((one) => there(one.hash.slice(1)))",
+    "each id once": "new Set(ids).size === ids.length",
+    "said aloud": "there('live').ariaLive === 'polite' && there('live').textContent.startsWith('Verdict: ')",
+}
+_WORDS = """
+const there = (id) => document.getElementById(id);
+const all = (selector) => [...document.querySelectorAll(selector)];
+const ids = all('[id]').map((one) => one.id);
+"""
+
+
 def test_structure_for_a_screen_reader(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.judged()
-    assert browser.run("document.documentElement.lang") == "en"
-    assert browser.run("['header', 'main', 'footer', 'nav'].map((one) => document.querySelectorAll(one).length)") == [
-        1,
-        1,
-        1,
-        1,
+    wrong = [
+        what
+        for what, check in STRUCTURE.items()
+        if browser.run(f"(() => {{ {_WORDS} return {check}; }})()") is not True
     ]
-    levels = cast(
-        "list[int]",
-        browser.run(
-            "[...document.querySelectorAll('h1,h2,h3,h4')].filter((one) => one.checkVisibility()).map((one) => Number(one.tagName[1]))"
-        ),
-    )
-    assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
-    assert (
-        browser.run("[...document.querySelectorAll('th')].every((one) => one.scope === 'col' || one.scope === 'row')")
-        is True
-    )
-    assert browser.run("[...document.querySelectorAll('table')].every((one) => one.caption.textContent !== '')") is True
-    assert (
-        browser.run("[...document.querySelectorAll('input, textarea')].every((one) => one.labels.length > 0)") is True
-    )
-    assert (
-        browser.run(
-            "[...document.querySelectorAll('section')].every((one) => document.getElementById(one.getAttribute('aria-labelledby')))"
-        )
-        is True
-    )
-    assert (
-        browser.run(
-            "[...document.querySelectorAll('a[href^=\"#\"]')].every((one) => document.getElementById(one.getAttribute('href').slice(1)))"
-        )
-        is True
-    )
-    ids = cast("list[str]", browser.run("[...document.querySelectorAll('[id]')].map((one) => one.id)"))
-    assert len(ids) == len(set(ids))
-    assert browser.run("document.getElementById('live').getAttribute('aria-live')") == "polite"
-    assert cast("str", browser.run("document.getElementById('live').textContent")).startswith("Verdict: ")
+    assert wrong == []
+    seen = "[...document.querySelectorAll('h1,h2,h3,h4')].filter((one) => one.checkVisibility())"
+    levels = cast("list[int]", browser.run(f"{seen}.map((one) => Number(one.tagName[1]))"))
+    assert all(after - before <= 1 for before, after in pairwise(levels)), "no level of headings is jumped over"
 
 
 @pytest.mark.parametrize("dark", [False, True])

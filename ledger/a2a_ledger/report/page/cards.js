@@ -92,7 +92,7 @@ function cardSection(shown) {
   const [left, right] = [cardText(old), cardText(now)];
   const sides = folded("Both cards side by side", () => {
     const marks = changedLines(left, right);
-    return make("div", { class: "sides" }, make("div", {}, make("h4", {}, `Card at #${old.n}`), lined(left, marks[0], `card at ${old.n}`)), make("div", {}, make("h4", {}, `Card at #${now.n}`), lined(right, marks[1], `card at ${now.n}`)));
+    return make("div", { class: "sides" }, make("div", {}, make("h3", {}, `Card at #${old.n}`), lined(left, marks[0], `card at ${old.n}`)), make("div", {}, make("h3", {}, `Card at #${now.n}`), lined(right, marks[1], `card at ${now.n}`)));
   });
   return section("cards", title, from, intro, body, sides);
 }

@@ -104,8 +104,8 @@ function eventDetails(record) {
   const others = Object.keys(record.parts).filter((role) => !role.startsWith("header.")).sort();
   return [
     list([["Stream", data(`${record.stream}, version ${record.ver}`)], ["Recorded", data(record.at)], ["How", data(record.how)], ["Record commitment", code(record.c)]]),
-    ...others.flatMap((role) => [make("h4", {}, data(role)), octetsOf(record, role)]),
-    headers.length ? [make("h4", {}, "Kept headers"), make("pre", { class: "data", tabindex: "0", role: "group", "aria-label": `headers of event ${record.n}` }, ...headers.flatMap((role) => [...withHoles(markedText(record, role)), "\n"]))] : [],
+    ...others.flatMap((role) => [make("h3", {}, data(role)), octetsOf(record, role)]),
+    headers.length ? [make("h3", {}, "Kept headers"), make("pre", { class: "data", tabindex: "0", role: "group", "aria-label": `headers of event ${record.n}` }, ...headers.flatMap((role) => [...withHoles(markedText(record, role)), "\n"]))] : [],
     folded("The whole record", () => json(JSON.parse(textOf(record.raw, "record")), `record ${record.n}`)),
   ].flat();
 }
