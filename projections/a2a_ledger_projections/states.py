@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from a2a_ledger_projections.facts import Fact
 
 INTENDED, SENT, ABORTED, ANSWERED, ADOPTED = "intended", "sent", "aborted", "answered", "adopted"
+RECEIVED = "received"
+"""On the agent's side: a client's send is recorded, and nothing that answers it."""
 
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 
@@ -26,8 +28,8 @@ _HTTP_ERROR = 400
 class Standing(TypedDict):
     """The part of a task's row that says where it stands."""
 
-    state: str  # intended sent aborted answered adopted, or the peer's state as understood, else as spelled
-    open: bool  # sent (or adopted) and not seen to end: a card fetch now is a probe
+    state: str  # intended sent received aborted answered adopted, or the state said, as understood, else as spelled
+    open: bool  # sent (or adopted) and not seen to end: a card fetch now is a probe. Never of a task that we serve
     since: str | None  # when this state was first recorded
     since_position: int | None
     sent_at: str | None
@@ -56,23 +58,37 @@ def advance(standing: Standing, fact: Fact) -> None:
         _enter(standing, ABORTED, fact, is_open=False)
     elif fact.type == "task.adopted.v1" and standing["state"] == INTENDED:
         _enter(standing, ADOPTED, fact, is_open=True)
+    elif fact.type == "task.snapshot.v1" and fact.how == "live":  # our own task store saved it
+        _say(standing, fact, served=True)
 
 
 def _message(standing: Standing, fact: Fact) -> None:
     data = fact.data
-    if data.get("direction") == "out":
+    served = data.get("side") == "server"
+    if served:
+        standing["open"] = False
+    if data.get("direction") == ("in" if served else "out"):
         if data.get("leg") == "request" and data.get("method") in SENDS and standing["state"] in {INTENDED, ABORTED}:
-            _enter(standing, SENT, fact, is_open=True)
+            _enter(standing, RECEIVED if served else SENT, fact, is_open=not served)
             standing["sent_at"] = time_of(fact)
         return
-    if standing["state"] in _ENDED or data.get("leg") not in _ARRIVALS:
-        return
-    state = data.get("state_read") or data.get("state")
-    if isinstance(state, str):
-        if state != standing["state"]:
-            _enter(standing, state, fact, is_open=state not in TERMINAL)
-        return
-    if standing["state"] != SENT or data.get("method") not in SENDS:
+    if data.get("leg") in _ARRIVALS and not _say(standing, fact, served=served):
+        _say_without_state(standing, fact)
+
+
+def _say(standing: Standing, fact: Fact, *, served: bool) -> bool:
+    """Enter the state that an event states, unless the task has ended; return False where it states none."""
+    state = fact.data.get("state_read") or fact.data.get("state")
+    if not isinstance(state, str):
+        return False
+    if standing["state"] not in _ENDED and state != standing["state"]:
+        _enter(standing, state, fact, is_open=state not in TERMINAL and not served)
+    return True
+
+
+def _say_without_state(standing: Standing, fact: Fact) -> None:
+    data = fact.data
+    if standing["state"] not in {SENT, RECEIVED} or data.get("method") not in SENDS:
         return
     if _is_error(data):
         standing["open"] = False  # the peer refused the send itself: there is no task that could be disturbed

@@ -71,7 +71,7 @@ def fold(fact: Fact, rows: Rows) -> None:
 
 VIEW: View = View(
     name="task_contracts",
-    edition=1,
+    edition=2,
     types=frozenset(
         {
             "freshness.decided.v1",
@@ -81,6 +81,7 @@ VIEW: View = View(
             "message.recorded.v1",
             "task.bound.v1",
             "task.adopted.v1",
+            "task.snapshot.v1",
             "violation.detected.v1",
         }
     ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.wire import INTERRUPTED, TERMINAL
 from a2a_ledger_projections.stalls import stall_of
-from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, SENT
+from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, RECEIVED, SENT
 from a2a_ledger_projections.view import text
 from a2a_ledger_projections.violations import Violation, violations_of
 from a2a_ledger_projections.words import contract_in, describe, offers, which_card
@@ -121,7 +121,9 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         stuck=stuck,
         stall=stall,
         who=_who(store, findings, contract),
-        now=_advice(row, findings, contract, stall, stuck=stuck),
+        now=_served(row["state"])
+        if any(record.data.get("side") == "server" for record in own)
+        else _advice(row, findings, contract, stall, stuck=stuck),
     )
 
 
@@ -247,12 +249,26 @@ def _advice(
     return f"{said}. A card fetch now is a probe: use `card show URL --diagnostic`{waits}"
 
 
+def _served(state: str) -> str:
+    """Say of a task that we serve what is still to be done."""
+    if state in TERMINAL or state == ANSWERED:
+        return _ENDED
+    if state in INTERRUPTED:
+        return "the client is asked for input, and has not answered"
+    return _ADVICE_SERVED.get(state, "we work on it; the client can poll and cancel it")
+
+
 _ENDED = "the task has ended; replay it, or export the evidence"
 _REFUSED = "the peer refused the send, so it has no such task. A new send is a new task"
 _ADVICE_CLOSED = {
     INTENDED: "nothing has left; the send can still be made or dropped",
     ABORTED: "nothing was sent; build the client again to take the new contract on, or see `decide`",
     ANSWERED: _ENDED,
+}
+_ADVICE_SERVED = {
+    RECEIVED: "a client sent it, and no answer of ours is recorded",
+    INTENDED: "no send of it is recorded here",
+    ADOPTED: "the client named a task that was not opened here",
 }
 _ADVICE_OPEN = {
     SENT: "sent, and no answer recorded: a resend of the same message id is the same task",

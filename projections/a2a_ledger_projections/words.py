@@ -90,6 +90,14 @@ def which_card(data: JsonObject) -> str:
     return f"{named} to {caller}, "
 
 
+def _served(record: Record) -> tuple[str, str]:
+    data = record.data
+    contract = text(data, "contract_hash")
+    return "served", f"card at {text(data, 'url')}: " + (
+        f"contract {_short(contract)}" if contract else "no contract can be captured"
+    )
+
+
 def _card_failed(record: Record) -> tuple[str, str]:
     data = record.data
     status = data.get("status")
@@ -173,17 +181,18 @@ def _aborted(record: Record) -> tuple[str, str]:
 
 def _message(record: Record) -> tuple[str, str]:
     data = record.data
-    if data.get("direction") == "out":
-        return "->", _request(data)
+    arrow = "->" if data.get("direction") == "out" else "<-"
+    if data.get("leg") == "request":
+        return arrow, _request(data)
     if data.get("leg") == "error":
         alert = text(data, "tls_alert")
         return (
-            "<-",
+            arrow,
             f"TLS alert {alert}, no HTTP answer" if alert else f"no answer: {text(data, 'error_kind') or 'unknown'}",
         )
     if data.get("leg") == "stream-end":
-        return "<-", "end of the stream"
-    return "<-", _answer(record)
+        return arrow, "end of the stream"
+    return arrow, _answer(record)
 
 
 def _request(data: JsonObject) -> str:
@@ -275,6 +284,7 @@ def _short(value: str | None) -> str:
 _TELLERS: dict[str, Callable[[Record], tuple[str, str]]] = {
     "card.fetched.v1": _card,
     "card.fetch_failed.v1": _card_failed,
+    "card.served.v1": _served,
     "card.manifest.v1": _manifest,
     "card_key.added.v1": _key_added,
     "card_key.retired.v1": _key_retired,
