@@ -116,8 +116,8 @@ async function manifestFaults(bundle) {
   const faults = new Map();
   const names = [...bundle.files.keys()];
   if (String.fromCharCode(...bundle.read("bagit.txt")) !== BAGIT) faults.set("bagit.txt", "not the two lines of BagIt 1.0 in UTF-8");
-  const payload = names.filter((name) => name.startsWith("data/"));
-  const tags = names.filter((name) => !name.startsWith("data/") && !name.startsWith("tagmanifest-sha256.txt"));
+  const payload = new Set(names.filter((name) => name.startsWith("data/")));
+  const tags = new Set(names.filter((name) => !name.startsWith("data/") && !/^tagmanifest-sha256\.txt(?:\.sig)?$/.test(name)));
   for (const [manifest, expected] of [["tagmanifest-sha256.txt", tags], ["manifest-sha256.txt", payload]]) {
     let listed;
     try {
@@ -127,9 +127,9 @@ async function manifestFaults(bundle) {
       continue;
     }
     for (const name of [...listed.keys()].sort()) {
-      if (!expected.includes(name)) faults.set(name, `listed in ${manifest}, missing from the bundle`);
+      if (!expected.has(name)) faults.set(name, `listed in ${manifest}, missing from the bundle`);
     }
-    for (const name of expected.sort()) {
+    for (const name of [...expected].sort()) {
       const stated = listed.get(name);
       if (stated === undefined) faults.set(name, `in the bundle, not listed in ${manifest}`);
       else if (hex(await digest(bundle.read(name))) !== stated) faults.set(name, `not what ${manifest} says: changed`);

@@ -50,8 +50,20 @@ async function open(octets, name) {
 
 async function openFile(file) {
   if (!file) return;
-  if (file.size > LIMITS.total) return show({ ...(await verify(new Uint8Array(0), null)), about: "a file larger than any bundle" });
-  await open(new Uint8Array(await file.arrayBuffer()), file.name);
+  let octets = null, problem = `${file.size} octets; a bundle may have ${LIMITS.total}`;
+  if (file.size <= LIMITS.total) {
+    try {
+      octets = new Uint8Array(await file.arrayBuffer());
+    } catch {
+      problem = "the file cannot be read";
+    }
+  }
+  if (octets !== null) await open(octets, file.name);
+  else {
+    page.run++;
+    Object.assign(page, { octets: new Uint8Array(0), name: file.name, hash: "not read" });
+    show(unreadable(problem));
+  }
   by("verdict-title").focus();
 }
 

@@ -78,7 +78,8 @@ class Shown {
       const record = this.readRecord(name, row);
       for (const [role, blob] of Object.entries(record.blobs)) record.parts[role] = await this.readBlob(row.n, role, blob);
       this.records.set(row.n, record);
-      this.streams.set(record.stream, [...(this.streams.get(record.stream) || []), record]);
+      if (!this.streams.has(record.stream)) this.streams.set(record.stream, []);
+      this.streams.get(record.stream).push(record);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       this.faults.push(problem.message.startsWith("data/") ? problem.message : `${name}: ${problem.message}`);

@@ -13,9 +13,14 @@ async function verify(octets, policy, earlier = []) {
   } catch (problem) {
     if (problem instanceof ReaderProblem) throw problem;
     const what = problem instanceof Problem ? problem.message : `it could not be judged, which is a defect of this page: ${problem}`;
-    const claims = LETTERS.map((claim) => (claim === "I" ? { claim, status: "INVALID", detail: what } : { claim, status: "NOT PROVEN", detail: "nothing can be read", settle: "an intact bundle" }));
-    return { verdict: "invalid", sides: "unilateral", claims, about: "not a bundle", bundle: null };
+    return unreadable(what);
   }
+}
+
+/** The report on what is no bundle at all. */
+function unreadable(what) {
+  const claims = LETTERS.map((claim) => (claim === "I" ? { claim, status: "INVALID", detail: what } : { claim, status: "NOT PROVEN", detail: "nothing can be read", settle: "an intact bundle" }));
+  return { verdict: "invalid", sides: "unilateral", claims, about: "not a bundle", bundle: null };
 }
 
 class ReaderProblem extends Error {}
