@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from a2a.helpers import new_text_message
+from a2a.server.context import ServerCallContext
 from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificationConfigStore, InMemoryTaskStore
-from a2a.types import Role, SendMessageConfiguration, SendMessageRequest, TaskPushNotificationConfig
+from a2a.types import (
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+    TaskStatus,
+)
 
 from a2a_ledger import guard
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.server.pushes import PushReceiver, PushTransport
+from a2a_ledger.capture.server.served import Served, being_served
 from a2a_ledger.capture.server.task_store import RecordedTaskStore
+from a2a_ledger.events import TaskSnapshot
 from a2a_ledger_projections.verifier import follower
 from tests.capture.agent import Agent
 from tests.capture.stored import holding
@@ -143,6 +154,24 @@ async def test_a_push_whose_task_is_named_while_it_is_looked_for_is_in_that_task
     assert [record.stream for record in pushes(ours)] == [only(ours, "contract.captured")[0].stream]
 
 
+async def test_another_task_that_is_saved_meanwhile_is_not_the_one_that_is_served(open_ledger: OpenLedger) -> None:
+    ledger = open_ledger("agent")
+    store = RecordedTaskStore(InMemoryTaskStore(), ledger, f"https://agent.example{WELL_KNOWN}")
+    opened, named = f"task:{ledger.new_task()}", f"task:{ledger.new_task()}"
+    ledger.append([ledger.draft(TaskSnapshot(peer="0" * 32, task_id="-"), stream=one) for one in (opened, named)])
+    states = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED)
+    for served, names in ((Served(opened, None), ("A", "CHILD", "A")), (Served(named, "B"), ("CHILD", "B"))):
+        token = being_served.set(served)
+        for number, name in enumerate(names):
+            task = Task(id=name, status=TaskStatus(state=states[number]))
+            await store.save(task, ServerCallContext())
+        being_served.reset(token)
+    saved = [(str(r.data["task_id"]), r.stream) for r in only(ledger, "task.snapshot") if r.data["task_id"] != "-"]
+    peer = next(stream for name, stream in saved if name == "CHILD")
+    assert peer.startswith("peer:")
+    assert saved == [("A", opened), ("CHILD", peer), ("A", opened), ("CHILD", peer), ("B", named)]
+
+
 async def test_each_state_that_is_saved_is_recorded_once(
     pushing: tuple[Agent, ContractLedger], open_ledger: OpenLedger
 ) -> None:
@@ -158,12 +187,13 @@ async def test_each_state_that_is_saved_is_recorded_once(
     assert {r.stream for r in saved} == {only(theirs, "contract.captured")[0].stream}
 
 
+@pytest.mark.parametrize("later", [0, 600, 1200])
 @pytest.mark.parametrize(("token", "flag"), [("another-token-than-agreed", "token-differs"), ("", "token-missing")])
 async def test_a_push_without_the_agreed_token_is_nobodys_word(
-    open_ledger: OpenLedger, pushing: tuple[Agent, ContractLedger], token: str, flag: str
+    open_ledger: OpenLedger, pushing: tuple[Agent, ContractLedger], token: str, flag: str, later: int
 ) -> None:
     agent, _ = pushing
-    ours = open_ledger("client")
+    ours = open_ledger("client")  # however much was recorded of the task since its token was agreed
     handled: list[bytes] = []
 
     async def handle(body: bytes) -> None:
@@ -181,7 +211,10 @@ async def test_a_push_without_the_agreed_token_is_nobodys_word(
                 pass
         await wait_for_pushes(ours, "completed")
         before, count = len(handled), len(pushes(ours))
-        task_id = str(only(ours, "task.bound")[0].data["task_id"])
+        (bound,) = only(ours, "task.bound")
+        task_id = str(bound.data["task_id"])
+        held = TaskSnapshot(peer=str(bound.data["peer"]), task_id=task_id, state_read="working")
+        ours.append([ours.draft(held, stream=bound.stream) for _ in range(later)])
         forged = {"task": {"id": task_id, "contextId": "C", "status": {"state": "TASK_STATE_FAILED"}}}
         headers = {"X-A2A-Notification-Token": token} if token else {}
         async with httpx.AsyncClient() as http:

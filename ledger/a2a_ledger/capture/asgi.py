@@ -15,8 +15,9 @@ from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import Failure
 from a2a_ledger.capture.server.answering import Answering
 from a2a_ledger.capture.server.incoming import Incoming
-from a2a_ledger.capture.server.opening import Servant, served_stream
+from a2a_ledger.capture.server.opening import Servant
 from a2a_ledger.capture.server.problem import send_problem
+from a2a_ledger.capture.server.served import Served, being_served
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.errors import LedgerError
 
@@ -82,7 +83,7 @@ class ContractLedgerMiddleware:
 
     async def _answer(self, scope: Scope, request: Incoming, exchange: Exchange, send: Send) -> None:
         answering = Answering(exchange, request, self._servant.cards, send)
-        token = served_stream.set(exchange.stream)
+        token = being_served.set(Served(exchange.stream, exchange.leg.task_id))
         try:
             await self._app(scope, request.receive, answering.send)
         except LedgerError as error:
@@ -96,7 +97,7 @@ class ContractLedgerMiddleware:
         else:
             await self._finished(answering, None)
         finally:
-            served_stream.reset(token)
+            being_served.reset(token)
 
     async def _finished(self, answering: Answering, error: BaseException | None) -> None:
         """Record how it ended; what the application raised matters more than a ledger that fails on top of it."""

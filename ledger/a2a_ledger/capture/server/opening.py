@@ -6,7 +6,6 @@ docs/format.md sections 4 and 14. The same as a client's request, the other way 
 from __future__ import annotations
 
 import asyncio
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.capture.attribution import attribute, interface_used, peer_at
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 256
 _MAX_EXTENSIONS = 16
-
-served_stream: ContextVar[str | None] = ContextVar("a2a_ledger_served", default=None)
-"""The stream of the request that is being answered in this context: a task store's saves belong to it."""
 
 
 class Servant:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import httpx
@@ -23,8 +25,8 @@ from a2a_ledger.capture.recorder import SERVER, failure_event, message_event, se
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.capture.server.incoming import Incoming
-from a2a_ledger.capture.server.opening import served_stream
 from a2a_ledger.capture.server.problem import send_problem, send_status
+from a2a_ledger.capture.server.served import stream_of
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.events import TaskBound
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.server.incoming import Receive, Scope, Send
     from a2a_ledger.events import Credential, Ref
     from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store import Store
     from a2a_ledger.wire import Leg
 
 _log = logging.getLogger(__name__)
@@ -46,8 +49,9 @@ _HTTP_ERROR = 400
 _NEWEST = 64
 """Newest sends to a peer among which the task of a push is looked for that outran the answer."""
 
-_LOOK_BACK = 512
-"""Newest records of a task among which the token that was agreed is looked for."""
+_PAGE = 500
+_KNOWN = 1024
+"""Tasks of which what was agreed is remembered."""
 
 
 class PushReceiver:
@@ -67,6 +71,7 @@ class PushReceiver:
         self._desk = Desk(ledger, client_versions=(), redact=None)
         self._peers = [peer_of_card(url).id for url in card_urls]
         self._handle = handle
+        self._agreements = _Agreements(ledger.store)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one push."""
@@ -107,7 +112,7 @@ class PushReceiver:
         carried = _tokens(event.credential or [])
         if task is None:  # asked by id once more: the answer that names it may have come between the two questions
             task = self._in_flight(peer, carried) or self._whose(leg)[1]
-        agreed = self._agreed(task) if task is not None else set[str]()
+        agreed = self._agreements.of(task).tokens if task is not None else set[str]()
         fits = not agreed or bool(agreed & carried)
         if not fits:
             odd = "token-differs" if carried else "token-missing"
@@ -126,23 +131,49 @@ class PushReceiver:
 
     def _in_flight(self, peer: str, carried: set[str]) -> str | None:
         """Return the one task with this token whose id we have not been told yet: a push may outrun the answer."""
-        store = self._desk.ledger.store
-        found = [
-            sent.stream.removeprefix("task:")
-            for sent in store.tagged(f"sent:{peer}", limit=_NEWEST, desc=True)
-            if carried
-            and carried & self._agreed(sent.stream.removeprefix("task:"))
-            and all(r.type != TaskBound.TYPE for r in store.read_stream(sent.stream, limit=_LOOK_BACK))
-        ]
+        if not carried:
+            return None
+        sent = self._desk.ledger.store.tagged(f"sent:{peer}", limit=_NEWEST, desc=True)
+        tasks = [record.stream.removeprefix("task:") for record in sent]
+        found = [task for task in tasks if not (agreed := self._agreements.of(task)).bound and carried & agreed.tokens]
         return found[0] if len(found) == 1 else None
 
-    def _agreed(self, task: str) -> set[str]:
-        """Return the marks of the tokens that our requests on a task agreed on; the tokens themselves are nowhere."""
-        found: set[str] = set()
-        for record in self._desk.ledger.store.read_stream(f"task:{task}", limit=_LOOK_BACK, desc=True):
-            if record.data.get("leg") == "request":
-                found |= _tokens(cast("list[Credential]", record.data.get("credential") or []))
-        return found
+
+@dataclass(slots=True)
+class _Agreed:
+    """What a task's records say of its pushes, up to one version."""
+
+    tokens: set[str] = field(default_factory=set[str])
+    """Marks of the tokens that our requests agreed on; the tokens themselves are nowhere."""
+
+    bound: bool = False
+    """The peer has told its id."""
+
+    ver: int = -1
+
+
+class _Agreements:
+    """What was agreed for each task: all of its records count, and each is read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: OrderedDict[str, _Agreed] = OrderedDict()
+        self._reading = threading.Lock()
+
+    def of(self, task: str) -> _Agreed:
+        """Read what is new of a task, and return what is known of it."""
+        with self._reading:
+            agreed = self._known.setdefault(task, _Agreed())
+            self._known.move_to_end(task)
+            if len(self._known) > _KNOWN:
+                self._known.popitem(last=False)
+            while page := self._store.read_stream(f"task:{task}", gt=agreed.ver, limit=_PAGE):
+                for record in page:
+                    agreed.bound = agreed.bound or record.type == TaskBound.TYPE
+                    if record.data.get("leg") == "request":
+                        agreed.tokens |= _tokens(cast("list[Credential]", record.data.get("credential") or []))
+                agreed.ver = page[-1].ver
+            return agreed
 
 
 def _tokens(marks: Sequence[Credential]) -> set[str]:
@@ -179,8 +210,7 @@ class PushTransport(httpx.AsyncBaseTransport):
         if seen.secrets:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self._peer)
         leg = without_secrets(leg, seen.secrets)
-        task = desk.ledger.find_task(self._peer, leg.task_id) if leg.task_id is not None else None
-        stream = f"task:{task}" if task else served_stream.get() or f"peer:{self._peer}"
+        stream = stream_of(desk.ledger, self._peer, leg.task_id)
         event, blobs = message_event(leg, seen, peer=self._peer, at=desk.ledger, side=SERVER)
         pushed: Ref | None = None
         with desk.failing_as_chosen():

@@ -16,7 +16,7 @@ from a2a_ledger.capture.attribution import peer_at
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.formats.entry import Snapshot
 from a2a_ledger.capture.import_alone import snapshot_event, snapshot_leg
-from a2a_ledger.capture.server.opening import served_stream
+from a2a_ledger.capture.server.served import stream_of
 
 if TYPE_CHECKING:
     from a2a.server.context import ServerCallContext
@@ -65,8 +65,7 @@ class RecordedTaskStore(TaskStore):
         body = MessageToJson(task).encode()
         snapshot = Snapshot(task=body, body=body)
         event, blobs = snapshot_event(snapshot, snapshot_leg(snapshot), peer=self._peer, at=ledger)
-        known = ledger.find_task(self._peer, event.task_id)
-        stream = f"task:{known}" if known else served_stream.get() or f"peer:{self._peer}"
+        stream = stream_of(ledger, self._peer, event.task_id)
         await self._desk.write([ledger.draft(event, stream=stream, blobs=blobs)])
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
