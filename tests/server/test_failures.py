@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import zlib
 from typing import TYPE_CHECKING
 
 import httpx
@@ -54,6 +56,51 @@ async def test_a_stream_whose_application_raises_ends_in_the_record(open_ledger:
         ("stream-event", None),
         ("stream-end", "other"),
     ]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_stream_that_an_application_compresses_passes_live_and_is_read(
+    open_ledger: OpenLedger, coding: str
+) -> None:
+    seen = threading.Event()  # the agent runs in a thread of its own
+
+    async def answer(_: Came, send: Send, __: Receive) -> None:
+        coder = zlib.compressobj(wbits=31 if coding == "gzip" else 15)
+        await start(send, 200, SSE, (b"content-encoding", coding.encode()))
+        await say(send, coder.compress(event("WORKING")) + coder.flush(zlib.Z_SYNC_FLUSH), more=True)
+        if not await asyncio.to_thread(seen.wait, 10):
+            raise TimeoutError("the first event did not reach the client")
+        await say(send, coder.compress(event("COMPLETED")) + coder.flush())
+
+    ledger = open_ledger()
+    with Serving(ContractLedgerMiddleware(Peer(answer), ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http, http.stream("POST", f"{agent.url}/rpc", content=SEND) as response:
+            came = b""
+            async for piece in response.aiter_bytes():
+                came += piece
+                seen.set()
+    assert came == event("WORKING") + event("COMPLETED")
+    records = only(ledger, "message.recorded")
+    assert [(r.data["leg"], r.data.get("state_read")) for r in records] == [
+        ("request", None),
+        ("stream-event", "working"),
+        ("stream-event", "completed"),
+        ("stream-end", None),
+    ]
+
+
+async def test_a_stream_whose_coding_breaks_passes_and_its_end_says_so(open_ledger: OpenLedger) -> None:
+    async def answer(_: Came, send: Send, __: Receive) -> None:
+        await start(send, 200, SSE, (b"content-encoding", b"gzip"))
+        await say(send, b"no gzip at all")
+
+    ledger = open_ledger()
+    with Serving(ContractLedgerMiddleware(Peer(answer), ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http, http.stream("POST", f"{agent.url}/rpc", content=SEND) as response:
+            assert b"".join([piece async for piece in response.aiter_raw()]) == b"no gzip at all"
+    end = only(ledger, "message.recorded")[-1]
+    assert (end.data["leg"], end.data["error_kind"]) == ("stream-end", "other")
+    assert (end.content("error") or b"").startswith(b"its content coding cannot be read")
 
 
 @pytest.mark.parametrize(("chosen", "status", "came"), [("block", 503, 0), ("pass", 200, 1)])

@@ -17,6 +17,8 @@ from a2a_ledger.capture.streams import CALLER_LEFT
 from a2a_ledger.wire import SseParser, header
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.server.incoming import Incoming, Message, Send
     from a2a_ledger.capture.server.served_cards import ServedCards
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _START, _BODY = "http.response.start", "http.response.body"
 _SUCCESS = range(200, 300)
+_DECODED = frozenset({"gzip", "x-gzip", "deflate"})
+_PIECE = 1024 * 1024
 _ZLIB_OR_GZIP = 47
 """Window bits by which zlib reads either of both."""
 
@@ -49,6 +53,9 @@ class Answering:
         self._start: Message = {}
         self._headers: list[tuple[str, str]] = []
         self._parser: SseParser | None = None
+        self._decoder = zlib.decompressobj(_ZLIB_OR_GZIP)
+        self._coded = False
+        self._unreadable = ""
         self._ended = False
         self.begun = False
         """Something of the answer has left."""
@@ -77,8 +84,10 @@ class Answering:
     async def _begin(self, message: Message) -> None:
         self._start = message
         self._headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in message.get("headers", ())]
-        if is_stream(self._status, self._headers) and header(self._headers, "content-encoding") is None:
+        coding = (header(self._headers, "content-encoding") or "identity").strip().lower()
+        if is_stream(self._status, self._headers) and coding in {"identity", *_DECODED}:
             self._parser = SseParser()
+            self._coded = coding in _DECODED
             self._exchange.stream_opened(self._status, self._headers)
             self.begun = True
             await self._send(message)
@@ -118,12 +127,24 @@ class Answering:
 
     async def _stream(self, parser: SseParser, message: Message) -> None:
         more = message.get("more_body", False)
-        events = parser.feed(message.get("body", b""))
-        if events:
-            await self._exchange.stream_events(events)
+        for text in self._text(message.get("body", b"")):
+            if events := parser.feed(text):
+                await self._exchange.stream_events(events)
         if not more:
-            await self._end("complete")
+            await self._end("other" if self._unreadable else "complete", self._unreadable)
         await self._send(message)
+
+    def _text(self, octets: bytes) -> Iterator[bytes]:
+        """Yield what a piece of a stream says: it leaves as it is, and is read as the client will read it."""
+        if not self._coded:
+            yield octets
+            return
+        try:
+            while octets:
+                yield self._decoder.decompress(octets, _PIECE)
+                octets = self._decoder.unconsumed_tail
+        except zlib.error as error:  # nobody can read on from here: what comes is passed, and that is recorded
+            self._unreadable = f"its content coding cannot be read: {error}"
 
     async def _end(self, how: str, text: str = "") -> None:
         """Record what was left of a stream, and how it ended, once."""
@@ -167,7 +188,7 @@ def decoded(headers: Headers, body: bytes) -> tuple[bytes, bool]:
     coding = (header(headers, "content-encoding") or "identity").strip().lower()
     if coding == "identity" or not body:
         return body, False
-    if coding not in {"gzip", "x-gzip", "deflate"}:
+    if coding not in _DECODED:
         return b"", True
     decoder = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:
