@@ -41,6 +41,7 @@ class HeadSigner:
         self._signer = signer
         self._mark = mark
         self._signed = 0
+        self._checked = 0  # rows before this opened, or lie under an earlier head
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._closing = threading.Event()
@@ -53,15 +54,16 @@ class HeadSigner:
         Raises:
             RollbackError: the database is behind the mark.
             ConsistencyError: the head does not extend the mark.
-            StoreError: the mark or the database cannot be written.
+            StoreError: the mark or the database cannot be written, or a new row does not open.
         """
         with self._mark.exclusive() as held:
             size = self._store.size()
+            self._store.check_open(self._checked, size)
             head = Checkpoint(self._store.origin, size, self._store.root(size))
             note = sign_checkpoint(head, self._signer)
             held.advance(note, head, lambda old: self._prove(old, head))
             self._store.save_checkpoint(size, note)
-            self._signed = size
+            self._signed = self._checked = size
         return note
 
     def _prove(self, old: Checkpoint, new: Checkpoint) -> None:
@@ -79,6 +81,7 @@ class HeadSigner:
         if mark is not None and mark.head.size > self._signed:  # a crash came between the mark and the database
             self._store.save_checkpoint(mark.head.size, mark.note)
             self._signed = mark.head.size
+        self._checked = self._signed
         self._thread = threading.Thread(target=self._run, name="a2a-ledger-heads", daemon=True)
         self._thread.start()
 

@@ -78,7 +78,7 @@ def rebuild(store: Store, view: View) -> int:
     with _memory(view) as memory:
         with store.views() as log:
             size = log_size(log)
-            _fold_into(memory, log, view, 0, size)
+            _fold_into(store, memory, log, view, (0, size))
         with store.transaction() as db:
             if _believed_position(db, view) > size:
                 raise ConflictError(f"view {view.name}: another process went on to a later position; rebuild again")
@@ -116,7 +116,7 @@ def reading(store: Store, view: View) -> Generator[Reading]:
         with _memory(view) as memory:
             if stored:
                 memory.executemany(insert_row(view.table), all_rows(db, view))
-            _fold_into(memory, db, view, stored, size)
+            _fold_into(store, memory, db, view, (stored, size))
             db.execute("ROLLBACK")
             yield Reading(Table(memory, view), size, size - stored)
 
@@ -141,7 +141,7 @@ def compare(store: Store, view: View) -> list[Fault]:
             if position > size:
                 return [Fault(view.name, "", f"its position is {position}, but the log has {size} events")]
             stored = {key: (first, row) for key, first, row in all_rows(db, view)} if has_table(db, view) else {}
-            _fold_into(memory, db, view, 0, position)
+            _fold_into(store, memory, db, view, (0, position))
         except Exception as damage:  # noqa: BLE001 - any type may stand in a cell of a database that was tampered with
             return [Fault(view.name, "", str(damage) or type(damage).__name__)]
         computed = {key: (first, row) for key, first, row in all_rows(memory, view)}
@@ -202,7 +202,8 @@ def _store_page(store: Store, view: View, limit: int) -> int:
             return 0
         if start and not has_table(db, view):
             raise StoreError(f"view {view.name}: its position is {start}, but its table is gone", hint=_REPAIR)
-        changes = list(_folded(db, view, start, stop, _loader(db, view) if start else lambda _key: None))
+        load = _loader(db, view) if start else lambda _key: None
+        changes = list(_folded(store, db, view, (start, stop), load))
     with store.transaction() as db:
         if stored_position(db, view) != start:
             raise ConflictError(f"view {view.name}: another process moved it on from position {start}")
@@ -215,11 +216,11 @@ def _store_page(store: Store, view: View, limit: int) -> int:
 
 
 def _folded(
-    db: sqlite3.Connection, view: View, start: int, stop: int, load: Callable[[str], JsonObject | None]
+    store: Store, db: sqlite3.Connection, view: View, span: tuple[int, int], load: Callable[[str], JsonObject | None]
 ) -> Iterator[tuple[str, int | None, str]]:
     rows = Rows(load)
     try:
-        for fact in facts(db, start, stop, view.types):
+        for fact in facts(store, db, *span, view.types):
             rows.position = fact.n
             view.fold(fact, rows)
     except (TypeError, AttributeError, ValueError, LookupError) as error:  # a cell of another type than we write
@@ -231,13 +232,16 @@ def _folded(
     return rows.take_changes()
 
 
-def _fold_into(memory: sqlite3.Connection, log: sqlite3.Connection, view: View, start: int, stop: int) -> None:
+def _fold_into(
+    store: Store, memory: sqlite3.Connection, log: sqlite3.Connection, view: View, span: tuple[int, int]
+) -> None:
     """Bring a copy in memory from one position to another."""
+    start, stop = span
     at: int | None = start
     at = next_event(log, start)
     while at is not None and at < stop:
         end = min(at + PAGE, stop)
-        write_rows(memory, view, _folded(log, view, at, end, _loader(memory, view)))
+        write_rows(memory, view, _folded(store, log, view, (at, end), _loader(memory, view)))
         at = next_event(log, end)  # in a log without gaps this is `end` itself
 
 

@@ -10,7 +10,7 @@ import json
 from json.scanner import make_scanner
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.codec import unpack_container
+from a2a_ledger.codec import Place, unpack_container
 from a2a_ledger.errors import FormatError
 from a2a_ledger.store.schema import EVENTS
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
+    from a2a_ledger.codec import FindBoxes
     from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.store import Store
 
 # (text, index) -> (value, end), in C and without a copy of the text; typeshed calls the decoder that it takes so.
 _decode = make_scanner(cast("make_scanner", json.JSONDecoder()))
@@ -42,20 +44,28 @@ class Fact(NamedTuple):
     data: JsonObject
 
 
-def facts(db: sqlite3.Connection, start: int, stop: int, types: Iterable[str]) -> Iterator[Fact]:
+def facts(store: Store, db: sqlite3.Connection, start: int, stop: int, types: Iterable[str]) -> Iterator[Fact]:
     """Yield the events of these types from log position `start` up to, not including, `stop`, in log order.
+
+    Args:
+        store: whose log this is; gives the keys of sealed rows.
+        db: a connection to it.
+        start: first position.
+        stop: the position behind the last.
+        types: which events.
 
     Raises:
         FormatError: a row does not hold a record; `audit` says more about it.
     """
     wanted = sorted(types)
+    origin, find = store.origin, store.keys.boxes.named
     cursor = db.execute(
         f"SELECT rowid, originator_id, originator_version, topic, state FROM {EVENTS}"  # noqa: S608 - our own names
         f" WHERE rowid > ? AND rowid <= ? AND topic IN ({', '.join('?' * len(wanted))}) ORDER BY rowid",
         (start, stop, *wanted),
     )
     for rowid, stream, ver, topic, state in cursor:
-        yield _read(rowid - 1, stream, ver, topic, state)
+        yield _read(rowid - 1, Place(origin, stream, ver), topic, state, find)
 
 
 def positions(db: sqlite3.Connection, start: int, types: Iterable[str]) -> list[int]:
@@ -68,13 +78,13 @@ def positions(db: sqlite3.Connection, start: int, types: Iterable[str]) -> list[
     return [rowid - 1 for (rowid,) in cursor]
 
 
-def _read(n: int, stream: str, ver: int, topic: str, state: bytes) -> Fact:
+def _read(n: int, place: Place, topic: str, state: bytes, find: FindBoxes) -> Fact:
     try:
-        raw = unpack_container(state)[1].decode()
+        raw = unpack_container(state, place, find)[1].decode()
         data, end = cast("tuple[Json, int]", _decode(raw, raw.index(_DATA) + len(_DATA)))
         if not isinstance(data, dict) or not raw.startswith(_HOW, end):
             raise FormatError(f"event {n}: expected a record in canonical JSON, found another shape; run `audit`")
         how = end + len(_HOW)
-        return Fact(n, stream, ver, topic, raw[_AT], raw[how : raw.index('"', how)], data)
+        return Fact(n, place.stream, place.ver, topic, raw[_AT], raw[how : raw.index('"', how)], data)
     except (ValueError, StopIteration, RecursionError) as error:
         raise FormatError(f"event {n}: expected a record in canonical JSON, found something else: {error}") from error

@@ -99,5 +99,5 @@ def is_acknowledged(store: Store, violation: Record) -> bool:
 def count_messages(store: Store, *, since: str = "") -> int:
     """Return how many messages of peers were recorded, from a record's time `since` on."""
     with store.views() as db:
-        messages = facts(db, 0, store.size(), {"message.recorded.v1"})
+        messages = facts(store, db, 0, store.size(), {"message.recorded.v1"})
         return sum(fact.data.get("direction") == "in" and fact.at >= since for fact in messages)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import (
     Hole,
+    Place,
     SealedBlob,
     pack_container,
     pack_parts,
@@ -16,6 +17,7 @@ from a2a_ledger.codec import (
     unpack_container,
     unpack_parts,
 )
+from a2a_ledger.store import KeyStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,9 +29,16 @@ if TYPE_CHECKING:
 def cut_blobs(place: Path, choose: Callable[[Record, str], bool]) -> set[tuple[int, str]]:
     """Make holes of every part of the blobs that `choose` takes by record and role; return which lost octets."""
     lost: set[tuple[int, str]] = set()
-    with closing(sqlite3.connect(place / "ledger.db")) as connection:
-        for rowid, state in connection.execute("SELECT rowid, state FROM ledger_events").fetchall():
-            salt, raw, inline = unpack_container(state)
+    with (
+        closing(KeyStore(place / "keys.db", read_only=True)) as keys,
+        closing(sqlite3.connect(place / "ledger.db")) as connection,
+    ):
+        rows = connection.execute(
+            "SELECT rowid, originator_id, originator_version, state FROM ledger_events"
+        ).fetchall()
+        for rowid, stream, ver, state in rows:
+            at = Place(keys.fact("origin") or "", stream, ver)
+            salt, raw, inline = unpack_container(state, at, keys.boxes.named)
             record = read_record(salt, raw, n=rowid - 1)
             stored = dict(inline)
             for role, ref in record.blobs.items():
@@ -40,7 +49,7 @@ def cut_blobs(place: Path, choose: Callable[[Record, str], bool]) -> set[tuple[i
                     parts, stored[identity] = stored[identity], _cut(stored[identity])
                 else:
                     (large,) = connection.execute("SELECT parts FROM ledger_blobs WHERE id = ?", (identity,)).fetchone()
-                    parts = unpack_parts(large)
+                    parts = unpack_parts(large, identity, at, keys.boxes.named)
                     changed = (pack_parts(_cut(parts)), identity)
                     connection.execute("UPDATE ledger_blobs SET parts = ? WHERE id = ?", changed)
                 if not all(isinstance(part, Hole) for part in parts):

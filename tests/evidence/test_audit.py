@@ -98,7 +98,7 @@ def test_two_swapped_payloads_are_found_at_both_places(copy: Path) -> None:
         " WHERE rowid IN (10, 11)",
     )
     found = {(fault.kind, fault.position) for fault in audited(copy).faults}
-    assert {("record", 9), ("record", 10)} <= found
+    assert {("box", 9), ("box", 10)} <= found
 
 
 def test_two_whole_rows_that_changed_places_are_found(copy: Path) -> None:
@@ -239,5 +239,5 @@ def test_no_flipped_byte_of_a_state_is_missed_or_stops_the_audit(tmp_path: Path)
             with closing(open_store(place, read_only=True)) as store:
                 report = audit(store)
             assert report.faults, at
-            assert report.faults[0].kind in {"container", "record", "blob"}, (at, report.faults)
+            assert report.faults[0].kind in {"container", "box", "key"}, (at, report.faults)
             assert report.faults[0].position == 8

@@ -26,12 +26,12 @@ VIEWS = (task_contracts.VIEW, peers.VIEW, waits.VIEW)
 # What a changed column has to be reported as. A change may show in further ways; this one is the cause.
 KINDS = {
     ("ledger_events", "rowid"): {"index"},
-    ("ledger_events", "originator_id"): {"envelope"},
-    ("ledger_events", "originator_version"): {"envelope"},
+    ("ledger_events", "originator_id"): {"envelope", "key"},  # another stream has other keys
+    ("ledger_events", "originator_version"): {"envelope", "box"},
     ("ledger_events", "topic"): {"envelope"},
     ("ledger_events", "c"): {"record"},
     ("ledger_events", "t"): {"tag"},
-    ("ledger_events", "state"): {"container", "record", "blob"},
+    ("ledger_events", "state"): {"container", "record", "blob", "box"},
     ("ledger_tracking", None): {"tracking"},
     ("ledger_tiles", None): {"tile"},
     ("ledger_blobs", None): {"blob"},

@@ -113,7 +113,7 @@ def test_whatever_is_not_ours_or_is_gone_is_a_fault(
 def test_a_key_store_that_is_none_is_a_fault(copy: Path, content: bytes) -> None:
     (copy / "keys.db").write_bytes(content)
     report = audited(copy)
-    assert {fault.kind for fault in report.faults} == {"key"}
+    assert {fault.kind for fault in report.faults} == {"key", "view"}
     assert any("the key store cannot be read: expected" in fault.detail for fault in report.faults)
     assert report.checkpoint is not None
 

@@ -9,6 +9,7 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 import msgpack
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +29,10 @@ def check_log(directory: Path) -> list[str]:
     )
     for at, (rowid, stream, ver, topic, c, t, state) in enumerate(rows, 1):
         assert rowid == at
-        one, salt, raw, blobs = msgpack.unpackb(state, strict_map_key=False)
+        salt, raw, blobs = _opened(keys, stream, ver, state)
         record = json.loads(raw)
         before = tips.get(stream)
-        assert (one, record["stream"], record["ver"], record["type"]) == (1, stream, ver, topic)
+        assert (record["stream"], record["ver"], record["type"]) == (stream, ver, topic)
         assert (ver, record["prev"]) == ((0, None) if before is None else (before[0] + 1, before[1]))
         assert c == hashlib.sha256(b"a2a-ledger/record/v1\0" + salt + raw).digest()
         key = _key(keys, stream)
@@ -39,6 +40,9 @@ def check_log(directory: Path) -> list[str]:
         for blob in record["blobs"].values():
             if (name := bytes.fromhex(blob["id"])) not in blobs:
                 apart.add(name)
+                (cell,) = db.execute("SELECT parts FROM ledger_blobs WHERE id = ?", (name,)).fetchone()
+                if stream != "ledger":
+                    assert _parts_apart(keys, stream, ver, (name, cell))
         line = {"c": c.hex(), "log": record["log"], "n": at - 1, "t": t.hex(), "v": 1}
         leaves.append(hashlib.sha256(b"\0" + json.dumps(line, sort_keys=True, separators=(",", ":")).encode()).digest())
         found = db.execute("SELECT tag FROM ledger_tags WHERE n = ?", (at - 1,)).fetchall()
@@ -62,3 +66,34 @@ def _key(keys: sqlite3.Connection, stream: str) -> bytes:
     assert hashlib.sha256(b"a2a-ledger/stream-key/v1\0" + key).hexdigest().startswith(wanted)
     assert isinstance(key, bytes)
     return key
+
+
+def _opened(keys: sqlite3.Connection, stream: str, ver: int, state: bytes) -> tuple[bytes, bytes, dict[bytes, object]]:
+    """Open a container by docs/format.md section 13.1: those of `ledger` are clear, all others sealed."""
+    version, *fields = msgpack.unpackb(state, strict_map_key=False)
+    assert version == (1 if stream == "ledger" else 2)
+    if version == 1:
+        salt, raw, blobs = fields
+        return salt, raw, blobs
+    key_id, first, record, second, parts = fields
+    opened = _box(keys, stream, ver, (key_id, b"record", first, record))
+    return opened[:32], opened[32:], msgpack.unpackb(_box(keys, stream, ver, (key_id, b"parts", second, parts)))
+
+
+def _parts_apart(keys: sqlite3.Connection, stream: str, ver: int, row: tuple[bytes, bytes]) -> object:
+    version, key_id, nonce, box = msgpack.unpackb(row[1])
+    assert version == 2
+    return msgpack.unpackb(_box(keys, stream, ver, (key_id, b"blob\0" + row[0], nonce, box)))
+
+
+def _box(keys: sqlite3.Connection, stream: str, ver: int, box: tuple[bytes, bytes, bytes, bytes]) -> bytes:
+    key_id, name, nonce, sealed = box
+    about = stream.removeprefix("findings:")
+    owner = stream if about == stream else about if about.startswith("peer:") else f"task:{about}"
+    record, blob = keys.execute(
+        "SELECT record, blob FROM box_keys WHERE stream = ? AND id = ?", (owner, key_id)
+    ).fetchone()
+    assert key_id == hashlib.sha256(b"a2a-ledger/box-key/v1\0" + record + blob).digest()[:8]
+    (origin,) = keys.execute("SELECT value FROM facts WHERE name = 'origin'").fetchone()
+    bound = b"a2a-ledger/box/v2\0" + origin.encode() + b"\0" + stream.encode() + b"\0" + ver.to_bytes(8, "big") + name
+    return AESGCM(record if name == b"record" else blob).decrypt(nonce, sealed, bound)

@@ -136,12 +136,12 @@ def test_every_row_carries_a_digest_of_its_columns(keys: KeyStore) -> None:
                 # the check column, spelled out from docs/format.md section 13
                 expected = b"a2a-ledger/row/v1\0" + table.encode() + b"\0"
                 for value in values:
-                    octets = value.encode() if isinstance(value, str) else value
-                    assert isinstance(octets, bytes)
-                    expected += (b"s" if isinstance(value, str) else b"b") + len(octets).to_bytes(8, "big") + octets
+                    octets = value if isinstance(value, bytes) else str(value).encode()
+                    letter = {str: b"s", int: b"i", bytes: b"b"}[type(value)]
+                    expected += letter + len(octets).to_bytes(8, "big") + octets
                 assert digest == hashlib.sha256(expected).digest()
                 seen += 1
-    assert seen == 64 + 1 + 1 + 1 + 1
+    assert seen == 64 + 1 + 1 + 1 + 1 + 64
 
 
 def test_a_row_digest_tells_types_and_borders_apart() -> None:

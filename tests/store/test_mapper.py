@@ -79,10 +79,11 @@ def test_other_classes_have_no_name_here() -> None:
         MAPPER.to_stored_event(event())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - what is refused
 
 
-def test_an_application_of_the_library_reads_a_ledger(tmp_path: Path) -> None:
+def test_an_application_of_the_library_reads_what_lies_in_clear(tmp_path: Path) -> None:
     store = new_store(tmp_path)
-    stream = new_stream(store)
-    store.append([message(stream, f"m-{n}") for n in range(3)])
+    sealed = new_stream(store)
+    store.append([message("ledger", f"m-{n}") for n in range(3)])
+    store.append([message(sealed)])
     store.close()
     application = Application[str](
         {
@@ -95,9 +96,11 @@ def test_an_application_of_the_library_reads_a_ledger(tmp_path: Path) -> None:
     assert isinstance(application.factory, LedgerFactory)
     assert isinstance(application.recorder, LedgerRecorder)
     assert isinstance(application.mapper, LedgerMapper)
-    records: list[object] = list(application.events.get(stream))
+    records: list[object] = list(application.events.get("ledger"))
     assert [record.data["message_id"] for record in records if isinstance(record, Record)] == ["m-0", "m-1", "m-2"]
-    assert [item.id for item in application.notification_log.select(start=1, limit=10)] == [1, 2, 3]
+    assert [item.id for item in application.notification_log.select(start=1, limit=10)] == [1, 2, 3, 4]
+    with pytest.raises(MapperDeserialisationError, match="open the ledger by its directory"):
+        list(application.events.get(sealed))
     with application.recorder.subscribe(gt=1, topics=["message.recorded.v1"]) as subscription:
         assert [next(subscription).id, next(subscription).id] == [2, 3]
     application.close()

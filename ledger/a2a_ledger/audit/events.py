@@ -12,17 +12,20 @@ from a2a_ledger.audit.tree import TreePass
 from a2a_ledger.codec import (
     SECRET,
     Hole,
+    Place,
+    SealedParts,
     blob_id,
     changed_holes,
     leaf,
     read_record,
+    sealed_by,
     states_holes,
     stream_tag,
     tags_of,
     unpack_container,
     unpack_parts,
 )
-from a2a_ledger.errors import FormatError
+from a2a_ledger.errors import FormatError, MissingKeysError
 from a2a_ledger.merkle import leaf_hash
 
 if TYPE_CHECKING:
@@ -84,6 +87,9 @@ class EventPass:
         tree: the tree over the leaves so far.
         large_blobs: ids of the blobs that lie in a table of their own and belong to a record.
         tag_count: lookup tags that the records have.
+        clear: rows that lie in clear though their stream has keys to seal them.
+        lost_keys: ids of keys that rows were sealed with and that are nowhere.
+        erased: the events that say what was erased.
         redaction_ids: ids of the redaction keys that records name, with the index of the first one that does.
     """
 
@@ -105,6 +111,9 @@ class EventPass:
         self.large_blobs: set[object] = set()
         self.tag_count = 0
         self.redaction_ids: dict[str, int] = {}
+        self.clear = 0
+        self.erased: list[Record] = []
+        self.lost_keys: set[bytes] = set()
 
     def take(self, row: Row) -> None:
         """Check one row and everything that hangs on it."""
@@ -131,10 +140,14 @@ class EventPass:
         """Check the record against the rest of its row."""
         _, stream, ver, topic, c, t, state = row
         try:
-            salt, raw, inline = unpack_container(state)
+            salt, raw, inline = unpack_container(state, self._place(stream, ver), self._keys.boxes)
+            if isinstance(inline, SealedParts):
+                inline.check()
+            else:
+                self.clear += stream != "ledger"
             record = read_record(salt, raw, n=n, trusted=True)
-        except FormatError as problem:
-            self._fault("container", n, str(problem))
+        except (FormatError, MissingKeysError) as problem:
+            self._unopened(n, state, problem, placed=self._place(stream, ver) is not None)
             if isinstance(stream, str) and isinstance(ver, int) and isinstance(c, bytes):
                 self._tips.set(stream, ver, c.hex())  # what comes after it is not at fault
         else:
@@ -150,6 +163,28 @@ class EventPass:
                     f"event {n} is {record.stream} version {record.ver}, {record.type}; its row says {found}",
                 )
             self._take_record(record, t, inline)
+
+    def _place(self, stream: object, ver: object) -> Place | None:
+        """Return where the row says that it stands; None where that can be no place."""
+        if isinstance(stream, str) and isinstance(ver, int) and 0 <= ver < 1 << 63:
+            return Place(self._origin, stream, ver)
+        return None
+
+    def _unopened(self, n: int, state: object, problem: FormatError | MissingKeysError, *, placed: bool) -> None:
+        """Note a row that cannot be read: its box does not open, its keys are gone, or it is no container at all."""
+        try:
+            key_id = sealed_by(state)
+        except FormatError:
+            key_id = None
+        if key_id is None:
+            self._fault("container", n, str(problem))
+        elif not placed:
+            self._fault("envelope", n, f"the row of event {n} says no stream and version, so its box opens nowhere")
+        elif isinstance(problem, FormatError):
+            self._fault("box", n, f"event {n} cannot be opened: {problem}")
+        elif key_id not in self.lost_keys:  # said once, not for each of the rows that they sealed
+            self.lost_keys.add(key_id)
+            self._fault("key", n, f"event {n} cannot be opened: {problem}")
 
     def _take_record(self, record: Record, t: object, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
         """Check what only the record itself can tell."""
@@ -195,10 +230,14 @@ class EventPass:
             return b""
         identity = bytes.fromhex(ref.id)
         try:
-            parts = inline[identity] if identity in inline else unpack_parts(self._raw.blob(identity))
-        except FormatError:
+            parts = inline[identity] if identity in inline else self._large(record, identity, self._raw.blob(identity))
+        except (FormatError, MissingKeysError):
             return b""
         return b"".join(part.content for part in parts if not isinstance(part, Hole))
+
+    def _large(self, record: Record, identity: bytes, stored: object) -> tuple[Part, ...]:
+        """Return the parts of a large blob, which opens for its record alone."""
+        return unpack_parts(stored, identity, self._place(record.stream, record.ver), self._keys.boxes)
 
     def _check_blobs(self, record: Record, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
         elsewhere = 0
@@ -214,8 +253,8 @@ class EventPass:
                         self._note_lost(record, f"blob {role} of event {record.n} is missing")
                         continue
                     self.large_blobs.add(identity)
-                    parts = unpack_parts(stored)
-            except FormatError as problem:
+                    parts = self._large(record, identity, stored)
+            except (FormatError, MissingKeysError) as problem:
                 self._fault("blob", record.n, f"blob {role} of event {record.n} cannot be read: {problem}")
                 continue
             size = 0
@@ -233,6 +272,7 @@ class EventPass:
         self._lost.append((record.stream, record.ver, Fault("blob", record.n, detail)))
 
     def _note_erasure(self, record: Record) -> None:
+        self.erased.append(record)
         listed = record.data.get("records")
         for ref in listed if isinstance(listed, list) else []:
             match ref:
@@ -273,9 +313,9 @@ class EventPass:
     def tags_of_row(self, row: Row) -> Iterator[tuple[int, str]]:
         """Yield (log index, lookup tag) for one raw row of events, nothing if it cannot be read."""
         try:
-            salt, raw, _ = unpack_container(row[6])
+            salt, raw, _ = unpack_container(row[6], self._place(row[1], row[2]), self._keys.boxes)
             record = read_record(salt, raw, n=cast("int", row[0]) - 1, trusted=True)
-        except FormatError:
+        except (FormatError, MissingKeysError):
             return
         for tag in tags_of(record.stream, record.type, record.data):
             yield record.n, tag

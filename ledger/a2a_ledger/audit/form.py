@@ -38,7 +38,9 @@ class Form(NamedTuple):
 LEDGER = Form(
     "database", "ledger.db", (schema.APPLICATION_ID, schema.FORMAT_VERSION), schema.ALL_TABLES, with_views=True
 )
-KEYS = Form("key", "keys.db", (keystore.APPLICATION_ID, 0), keystore.TABLES, with_views=False)
+KEYS = Form("key", "keys.db", (keystore.APPLICATION_ID, keystore.FORMAT_VERSION), keystore.TABLES, with_views=False)
+OLD_KEYS = Form("key", "keys.db", (keystore.APPLICATION_ID, 0), keystore.OLD_TABLES, with_views=False)
+"""Of a key store that no release with sealed rows has written to yet."""
 
 
 def check_form(raw: RawTables, form: Form) -> list[Fault]:

@@ -7,19 +7,23 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from a2a_ledger.audit.fault import Fault
-from a2a_ledger.audit.form import KEYS, check_form
+from a2a_ledger.audit.form import KEYS, OLD_KEYS, check_form
 from a2a_ledger.codec import SECRET, findings_key, stream_commitment, task_id
-from a2a_ledger.errors import LedgerError
+from a2a_ledger.errors import LedgerError, MissingKeysError
+from a2a_ledger.sealing import box_key_id
+from a2a_ledger.store.box_keys import owner_of
 from a2a_ledger.store.keystore import redaction_id
 from a2a_ledger.store.schema import row_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from a2a_ledger.sealing import BoxKeys
     from a2a_ledger.store import RawTables, Store
 
 _REMEMBERED = 4096  # keys held at once
 _TABLES = ("stream_keys", "streams", "redaction_keys", "facts")
+_BOX_KEYS = "box_keys"
 
 
 class AuditKeys:
@@ -29,6 +33,7 @@ class AuditKeys:
         self._store = store
         self._stack = ExitStack()
         self._known: dict[str, bytes | None] = {}
+        self._boxes: dict[tuple[str, bytes], BoxKeys | None] = {}
         self._connection: sqlite3.Connection | None = None
         self._troubles: dict[str, None] = {}  # each said once, in order
 
@@ -51,8 +56,9 @@ class AuditKeys:
         faults: list[Fault] = []
         try:
             with self._store.raw_keys() as raw:
-                faults += check_form(raw, KEYS)
-                for table in _TABLES:
+                old = raw.header() == OLD_KEYS.header
+                faults += check_form(raw, OLD_KEYS if old else KEYS)
+                for table in _TABLES if old else (*_TABLES, _BOX_KEYS):
                     faults += self._check_table(raw, table)
         except LedgerError as problem:
             self._troubles[str(problem)] = None
@@ -97,6 +103,26 @@ class AuditKeys:
             self._known[stream] = self._look_up(stream)
         return self._known[stream]
 
+    def boxes(self, stream: str, key_id: bytes) -> BoxKeys:
+        """Return the keys that a row was sealed with.
+
+        Raises:
+            MissingKeysError: The key store has none of this id for the stream.
+        """
+        owner = owner_of(stream)
+        if (owner, key_id) not in self._boxes:
+            if len(self._boxes) >= _REMEMBERED:
+                self._boxes.clear()
+            try:
+                self._boxes[owner, key_id] = self._store.keys.boxes.find(owner, key_id)
+            except (LedgerError, ValueError, TypeError) as problem:
+                self._troubles[str(problem)] = None
+                self._boxes[owner, key_id] = None
+        found = self._boxes[owner, key_id]
+        if found is None:
+            raise MissingKeysError(f"the key store has no keys {key_id.hex()} of {owner}, which sealed it")
+        return found
+
     def _look_up(self, stream: str) -> bytes | None:
         kind, _, name = stream.partition(":")
         if kind == "findings":
@@ -134,5 +160,7 @@ def _is_whole(table: str, row: tuple[object, ...]) -> bool:
             return identity == stream_commitment(key)
         case "redaction_keys", [_, identity, bytes(key)]:
             return identity == redaction_id(key)
+        case "box_keys", [_, _, identity, bytes(record), bytes(blob)]:
+            return identity == box_key_id(record, blob)
         case _:
             return True

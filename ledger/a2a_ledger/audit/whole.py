@@ -9,6 +9,7 @@ fault. A fault is a value, never an exception:
 |---|---|
 | `index` | the log indexes do not run densely from 0 |
 | `container` | a stored state cannot be read |
+| `box` | a sealed state does not open: it was changed, or put in another place |
 | `record` | a record is not what its leaf commits to, or not of this log |
 | `envelope` | stream, version or topic beside a record differ from the record |
 | `stream` | a stream's versions or its chain of `prev` break |
@@ -153,6 +154,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
                 faults.append(Fault("database", None, said(problem)))
     for view in views:
         faults += _differences(view)
+    heads.notes += _storage_notes(events)
     return AuditReport(
         events=events.count,
         leaves=events.tree.size,
@@ -162,6 +164,18 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
         notes=tuple(heads.notes),
         unproven=tuple(heads.unproven),
     )
+
+
+def _storage_notes(events: EventPass) -> list[str]:
+    """Return what is no fault and worth saying of what is stored."""
+    notes = [
+        f"event {record.n}: content of {len(cast('list[Json]', record.data.get('records', [])))} records of "
+        f"{record.stream} was erased: {record.data.get('reason')}"
+        for record in events.erased
+    ]
+    if events.clear:
+        notes.append(f"{events.clear} events lie in clear in the database; `a2a-ledger migrate` seals them")
+    return notes
 
 
 def _pass(raw: RawTables, events: EventPass, progress: Callable[[int, int], None] | None) -> list[Fault]:
@@ -185,7 +199,8 @@ def _differences(view: Callable[[], Iterable[str]]) -> list[Fault]:
 def _check_leftovers(raw: RawTables, events: EventPass) -> list[Fault]:
     """Find rows that nothing of the log accounts for."""
     faults: list[Fault] = []
-    if raw.count(BLOBS) != len(events.large_blobs):
+    unknown = bool(events.lost_keys)  # what belongs to records that cannot be opened cannot be told
+    if not unknown and raw.count(BLOBS) != len(events.large_blobs):
         strangers = [row[0] for row in raw.rows(BLOBS) if row[0] not in events.large_blobs]
         faults += [Fault("blob", None, f"a stored blob belongs to no record: {_shown(blob)}") for blob in strangers]
     tree = events.tree
@@ -194,7 +209,7 @@ def _check_leftovers(raw: RawTables, events: EventPass) -> list[Fault]:
             there = isinstance(level, int) and isinstance(place, int) and 0 <= level < len(tree.tiles)
             if not there or not 0 <= cast("int", place) < tree.tiles[cast("int", level)]:
                 faults.append(Fault("tile", None, f"the tile at level {level!a}, index {place!a} has no leaves"))
-    if events.tags_differ(raw.rows(TAGS)):
+    if not unknown and events.tags_differ(raw.rows(TAGS)):
         missing = _missing_tags(raw, events)
         extra = raw.count(TAGS) - (events.tag_count - len(missing))
         faults += missing

@@ -6,9 +6,8 @@ R is the canonical JSON of exactly ten members (docs/format.md section 3):
      "stream":…,"type":…,"v":1,"ver":n}
 
 What was hashed is what is stored: nothing is ever re-encoded to be verified. The container around
-it, msgpack `[1, salt, R, {blob id: [[salt, bytes] | [len, part], …]}]` (section 13), is storage,
-not evidence. This is the only module that knows msgpack; it also gathers the names of the modules
-below it (canonical, commitments, record, tags), so that others import from one place.
+it (module `container`, section 13) is storage, not evidence. This module gathers the names of those
+below it (canonical, commitments, container, record, tags), so that others import from one place.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
-
-import msgpack
 
 from a2a_ledger.codec.canonical import MAX_DEPTH, MAX_SAFE, canonical, parse_canonical, timestamp
 from a2a_ledger.codec.commitments import (
@@ -36,14 +33,29 @@ from a2a_ledger.codec.commitments import (
     stream_tag,
     task_id,
 )
+from a2a_ledger.codec.container import (
+    NONCES,
+    Boxes,
+    FindBoxes,
+    Place,
+    SealedParts,
+    pack_container,
+    pack_parts,
+    pack_sealed,
+    pack_sealed_parts,
+    sealed_by,
+    unpack_container,
+    unpack_parts,
+)
 from a2a_ledger.codec.fields import data_of
 from a2a_ledger.codec.holes import changed_holes, count_holes, first_stated, states_holes, unread
 from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
+from a2a_ledger.codec.sealed_blob import SealedBlob
 from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from a2a_ledger.events import Event, JsonObject
@@ -54,16 +66,21 @@ __all__ = [
     "MAX_INLINE",
     "MAX_RECORD",
     "MAX_SAFE",
+    "NONCES",
     "SECRET",
     "BlobRef",
+    "Boxes",
     "Content",
     "Draft",
+    "FindBoxes",
     "Hole",
     "Kept",
     "Part",
     "Parts",
+    "Place",
     "Record",
     "SealedBlob",
+    "SealedParts",
     "StoredParts",
     "Withheld",
     "blob_id",
@@ -78,12 +95,15 @@ __all__ = [
     "leaf",
     "pack_container",
     "pack_parts",
+    "pack_sealed",
+    "pack_sealed_parts",
     "parse_canonical",
     "part_hash",
     "part_hasher",
     "read_parts",
     "read_record",
     "seal",
+    "sealed_by",
     "states_holes",
     "stream_commitment",
     "stream_tag",
@@ -101,8 +121,6 @@ MAX_INLINE = 64 * 1024
 MAX_HEADERS = 16
 """Header blobs of one record at most."""
 
-_CONTAINER = 1
-_FIELDS = 3  # behind the version
 _PLACE = 128 + 66 + 20 + 100  # log, prev, ver and a stream commitment at their longest
 _ROLE = re.compile(r"[a-z0-9.-]{1,64}")
 _USUAL_ROLES = frozenset({"body", "error", "url", *(f"header.{n:02}" for n in range(MAX_HEADERS))})
@@ -127,15 +145,6 @@ class Content:
     def of(cls, content: bytes) -> Content:
         """Return a content of one whole part."""
         return cls((content,))
-
-
-class SealedBlob(NamedTuple):
-    """One blob with its salts: id (32 octets), what was kept, size in octets, stored parts."""
-
-    id: bytes
-    kept: str
-    size: int
-    parts: tuple[Part, ...]
 
 
 class Draft(NamedTuple):
@@ -222,58 +231,6 @@ def seal(
     spelled = b"null" if prev is None else b'"%s"' % prev.encode()
     raw = b'%s%s","prev":%s%s%d}' % (head, log.encode(), spelled, draft.tail, ver)
     return raw, commitment(draft.salt, raw)
-
-
-def pack_container(salt: bytes, raw: bytes, blobs: Iterable[SealedBlob]) -> bytes:
-    """Return container version 1 of a record and those of its blobs that lie in its row."""
-    return _pack((_CONTAINER, salt, raw, {blob.id: blob.parts for blob in blobs}))
-
-
-def unpack_container(state: object) -> tuple[bytes, bytes, StoredParts]:
-    """Return salt, R and the stored parts by blob id from container version 1.
-
-    The parts are checked one by one when they are looked up.
-
-    Raises:
-        FormatError: These are not the octets of such a container.
-    """
-    container = _unpack(state)
-    if not isinstance(container, list) or not container:
-        raise FormatError("expected a container [1, salt, R, {blob id: parts}], found another shape")
-    version, *fields = cast("list[object]", container)
-    if version != _CONTAINER:
-        raise FormatError(f"expected container version {_CONTAINER}, found {version!a}; did a newer release write it?")
-    if len(fields) == _FIELDS:
-        salt, raw, blobs = fields
-        if isinstance(salt, bytes) and len(salt) == SECRET and isinstance(raw, bytes) and isinstance(blobs, dict):
-            return salt, raw, StoredParts(cast("dict[object, object]", blobs))
-    raise FormatError("expected a container [1, salt, R, {blob id: parts}], found another shape")
-
-
-def pack_parts(parts: Iterable[Part]) -> bytes:
-    """Return the stored form of a large blob's parts: msgpack `[[salt, bytes] | [len, part], …]`."""
-    return _pack(list(parts))
-
-
-def unpack_parts(stored: object) -> tuple[Part, ...]:
-    """Read the stored form of a large blob's parts.
-
-    Raises:
-        FormatError: These are not such octets.
-    """
-    return read_parts(_unpack(stored))
-
-
-_pack = cast("Callable[[object], bytes]", msgpack.Packer(use_bin_type=True, autoreset=True).pack)
-
-
-def _unpack(stored: object) -> object:
-    if not isinstance(stored, bytes):
-        raise FormatError(f"expected stored octets, found a cell of type {type(stored).__name__}")
-    try:
-        return cast("object", msgpack.unpackb(stored, raw=False, strict_map_key=False))
-    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-        raise FormatError(f"expected msgpack, found something else: {error}") from None
 
 
 def _head(at: str, blobs: Mapping[str, SealedBlob], data: bytes, how: str) -> bytes:

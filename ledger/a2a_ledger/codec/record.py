@@ -96,6 +96,14 @@ class Parts(Mapping[str, "tuple[Part, ...]"]):
         self._inline = inline
         self._fetch = fetch
 
+    def check(self) -> None:
+        """Open the box of the parts that lie in the row, if they are sealed.
+
+        Raises:
+            FormatError: It does not open.
+        """
+        len(self._inline)
+
     def __getitem__(self, blob: str) -> tuple[Part, ...]:
         key = bytes.fromhex(blob)
         try:

@@ -15,12 +15,16 @@ from eventsourcing.persistence import StoredEvent
 
 from a2a_ledger.codec import (
     MAX_INLINE,
+    NONCES,
     Draft,
     Kept,
+    Place,
     SealedBlob,
     commitment,
     pack_container,
     pack_parts,
+    pack_sealed,
+    pack_sealed_parts,
     seal,
     stream_commitment,
     stream_tag,
@@ -31,8 +35,9 @@ from a2a_ledger.store.tiles import WIDTH, leaf_hash, write_tiles
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from a2a_ledger.codec import Boxes
     from a2a_ledger.events import Ref
 
 Item: TypeAlias = Draft | StoredEvent
@@ -46,8 +51,33 @@ _TIPS = 65536  # streams whose newest version is kept in memory
 _OPAQUE_TAG = b""  # rows of insert_events belong to no keyed stream
 
 
+_ERASED = "content.erased.v1"
+
+
+class BoxKeyring(Protocol):
+    """Gives the keys that rows are sealed with, which are durable before they are given."""
+
+    def newest(self, stream: str) -> Boxes:
+        """Return the keys for new rows of a stream."""
+        ...
+
+    def look_again(self, stream: str | None) -> None:
+        """Forget which keys those are, of one stream or of all."""
+        ...
+
+
 class StreamKeys(Protocol):
-    """Gives the key of a stream, which is durable before it is given."""
+    """Gives the keys of a stream, which are durable before they are given."""
+
+    @property
+    def boxes(self) -> BoxKeyring:
+        """Return the keys that rows are sealed with."""
+        ...
+
+    @property
+    def entropy(self) -> Callable[[int], bytes]:
+        """Return what gives that many random octets."""
+        ...
 
     def stream_key(self, stream: str) -> bytes:
         """Return the 32 octets."""
@@ -99,8 +129,11 @@ class Head:
         self._tips: dict[str, _Tip] = {}
         self._attempts: dict[bytes, _Tip] = {}  # by salt: version and prev last tried
 
-    def begin(self, connection: sqlite3.Connection) -> Placement:
+    def begin(self, connection: sqlite3.Connection, keys: StreamKeys) -> Placement:
         """Catch up with what other processes wrote and return an empty placement.
+
+        An erasure gives its task new keys before it is logged: whoever meets its event uses those from then on, so
+        that no row is written under keys that are about to be destroyed.
 
         Raises:
             RollbackError: The database has fewer events than this process has seen.
@@ -113,7 +146,7 @@ class Head:
                 hint="stop every writer, keep both files, and run `a2a-ledger audit`",
             )
         if size > self._size:
-            self._catch_up(connection, size)
+            self._catch_up(connection, size, keys)
         return Placement(size, list(self._tail) if len(self._tail) < WIDTH else [])
 
     def place(
@@ -144,14 +177,16 @@ class Head:
         while len(self._tips) > _TIPS:
             del self._tips[next(iter(self._tips))]
 
-    def _catch_up(self, connection: sqlite3.Connection, size: int) -> None:
+    def _catch_up(self, connection: sqlite3.Connection, size: int, keys: StreamKeys) -> None:
         start = self._size
         if size - start > WIDTH:  # a tile's worth of news: the versions are looked up again when they are needed
             start = size - size % WIDTH
             self._tail = []
             self._tips.clear()
-        for rowid, stream, ver, c, t in connection.execute(
-            "SELECT rowid, originator_id, originator_version, c, t FROM ledger_events WHERE rowid > ? ORDER BY rowid",
+            keys.boxes.look_again(None)
+        for rowid, stream, ver, topic, c, t in connection.execute(
+            "SELECT rowid, originator_id, originator_version, topic, c, t FROM ledger_events WHERE rowid > ?"
+            " ORDER BY rowid",
             (start,),
         ):
             if (rowid - 1) % WIDTH == 0:
@@ -160,6 +195,8 @@ class Head:
             self._tail.append(leaf_hash(self.origin, rowid - 1, octets, octets_of(rowid - 1, "t", t)))
             if stream in self._tips:
                 self._tips[stream] = (ver, octets.hex())
+            if topic == _ERASED:
+                keys.boxes.look_again(stream)
         self._size = size
 
     def _read_tip(self, connection: sqlite3.Connection, stream: str) -> _Tip:
@@ -181,15 +218,27 @@ class Head:
         self._attempts[salt] = (ver, prev)
         if len(self._attempts) > _REMEMBERED:
             del self._attempts[next(iter(self._attempts))]
-        blobs = list(draft.blobs.values())
-        for blob in draft.blobs.values():
-            if blob.size > MAX_INLINE and _stored_size(blob) > MAX_INLINE:
-                to.blobs.append((blob.id, pack_parts(blob.parts)))
-                blobs.remove(blob)
-        state = pack_container(salt, raw, blobs)
+        state = self._wrap(draft, Place(self.origin, stream, ver), raw, keys, to)
         n, c_hex = self._put(to, (stream, ver, draft.type, c, stream_tag(key, ver), state))
         to.tags += [(tag, n) for tag in draft.tags]
         return Appended(n, stream, ver, c_hex)
+
+    def _wrap(self, draft: Draft, place: Place, raw: bytes, keys: StreamKeys, to: Placement) -> bytes:
+        """Return the container of a record; its large blobs go to their own table. Nonces are never used twice."""
+        boxes = None if place.stream == "ledger" else keys.boxes.newest(place.stream)
+        blobs = list(draft.blobs.values())
+        for blob in draft.blobs.values():
+            if blob.size > MAX_INLINE and _stored_size(blob) > MAX_INLINE:
+                stored = (
+                    pack_parts(blob.parts)
+                    if boxes is None
+                    else pack_sealed_parts(boxes, place, keys.entropy(NONCES // 2), blob.id, blob.parts)
+                )
+                to.blobs.append((blob.id, stored))
+                blobs.remove(blob)
+        if boxes is None:
+            return pack_container(draft.salt, raw, blobs)
+        return pack_sealed(boxes, place, keys.entropy(NONCES), draft.salt, raw, blobs)
 
     def _place_opaque(self, event: StoredEvent, to: Placement) -> Appended:
         """Place an event of the library's own interface: version given, state committed to as it is."""

@@ -1,4 +1,4 @@
-"""The key store, keys.db: stream keys and redaction keys, apart from the database that they open.
+"""The key store, keys.db: stream keys, keys of boxes and redaction keys, apart from the database that they open.
 
 A key is durable before the first event of its stream is. Task keys are made 64 at a time in one
 commit; the id of a task is the commitment to its key. Every row carries a SHA-256 over its other
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import SECRET, findings_key, stream_commitment, task_id
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
+from a2a_ledger.store.box_keys import TABLE as BOX_KEYS_TABLE
+from a2a_ledger.store.box_keys import BoxKeyStore, has_box_keys
 from a2a_ledger.store.connections import Connections
 from a2a_ledger.store.forks import forget_in_child
 from a2a_ledger.store.schema import row_digest
@@ -39,7 +41,7 @@ _RESTORE = "restore keys.db from the same backup as the database"
 APPLICATION_ID = 0x41324B53
 """`A2KS` in the file header: this file is a key store."""
 
-TABLES = (
+OLD_TABLES = (
     "CREATE TABLE stream_keys (id TEXT PRIMARY KEY NOT NULL, key BLOB NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE streams (stream TEXT PRIMARY KEY NOT NULL, id TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
     (
@@ -48,6 +50,10 @@ TABLES = (
     ),
     "CREATE TABLE facts (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID",
 )
+TABLES = (*OLD_TABLES, BOX_KEYS_TABLE)
+
+FORMAT_VERSION = 1
+"""`user_version` of the file header; a file of version 0 has no `box_keys` yet and is given them when it is written."""
 
 
 def redaction_id(key: bytes) -> str:
@@ -66,6 +72,8 @@ class KeyStore:
 
     Attributes:
         damage: Why this file is no key store; "" where it is one.
+        boxes: The keys that rows are sealed with.
+        entropy: Gives that many random octets.
 
     Raises:
         MissingKeysError: The file is missing or empty.
@@ -82,7 +90,7 @@ class KeyStore:
     ) -> None:
         self.path = path
         self.read_only = read_only
-        self._entropy = entropy
+        self.entropy = entropy
         self._known: dict[str, bytes] = {}
         self._redactions: dict[str, tuple[str, bytes]] = {}
         self._spare: deque[bytes] = deque()
@@ -100,6 +108,7 @@ class KeyStore:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         forget_in_child(self)
         self.connections = Connections(":memory:" if path is None else str(path), read_only=read_only, journal="DELETE")
+        self.boxes = BoxKeyStore(self.connections, self._writing, entropy)
         try:
             self._check(create=create or path is None)
         except StoreError as error:
@@ -147,10 +156,11 @@ class KeyStore:
         with self._refilling:
             if len(self._spare) >= _LOW:
                 return
-            drawn = self._entropy(SECRET * BATCH)
+            drawn = self.entropy(SECRET * BATCH)
             keys = [drawn[i : i + SECRET] for i in range(0, len(drawn), SECRET)]
             with self._writing() as connection:
                 _insert_keys(connection, keys)
+                self.boxes.make(connection, [_TASK + task_id(key) for key in keys])
             self._spare.extend(keys)
 
     def stream_key(self, stream: str) -> bytes:
@@ -167,6 +177,16 @@ class KeyStore:
             key = self._find(stream)
             self._remember(stream, key)
         return key
+
+    def prepare(self, stream: str) -> None:
+        """See that every key that a row of this stream needs is durable and at hand.
+
+        Raises:
+            MissingKeysError: There is no such key and none may be made.
+        """
+        self.stream_key(stream)
+        if stream != "ledger":
+            self.boxes.newest(stream)
 
     def holds(self, stream: str, commitment: str) -> bool:
         """Tell whether this is the key store that a stream was begun with; makes no key.
@@ -189,14 +209,15 @@ class KeyStore:
         return stream_commitment(self.stream_key(stream))
 
     def knows(self, stream: str) -> bool:
-        """Tell whether `stream_key` would answer from memory."""
-        return stream in self._known
+        """Tell whether the keys that a row of this stream needs are in memory."""
+        return stream in self._known and (stream == "ledger" or self.boxes.knows(stream))
 
     def forget(self) -> None:
         """Leave the spare keys to the parent: a child must not give out the same ones."""
         self._spare.clear()
         self._refilling = threading.Lock()
         self._filler = None
+        self.boxes.forget()
 
     def _remember(self, stream: str, key: bytes) -> None:
         while len(self._known) >= _REMEMBERED:
@@ -230,7 +251,7 @@ class KeyStore:
         return row[0]
 
     def _make_named(self, stream: str) -> bytes:
-        key = self._entropy(SECRET)
+        key = self.entropy(SECRET)
         with self._writing() as connection:
             found = _named_key(connection, stream)
             if found is not None:  # another process was faster
@@ -259,7 +280,7 @@ class KeyStore:
         return found
 
     def _make_redaction(self, peer: str) -> tuple[str, bytes]:
-        key = self._entropy(SECRET)
+        key = self.entropy(SECRET)
         with self._writing() as connection:
             found = _redaction(connection, peer)
             if found is not None:
@@ -281,6 +302,11 @@ class KeyStore:
         with self._writing() as connection:
             row = (name, value, row_digest("facts", name, value))
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
+
+    def drop_fact(self, name: str) -> None:
+        """Remove a fact."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM facts WHERE name = ?", (name,))
 
     # ---- the file
 
@@ -320,6 +346,8 @@ class KeyStore:
             found: tuple[int] = connection.execute("PRAGMA application_id").fetchone()
             tables: tuple[int] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if found[0] == APPLICATION_ID:
+            if not self.read_only:
+                self._extend()
             return
         if tables[0] or found[0]:
             raise StoreError(f"expected a key store in {self._place}, found another database", hint=_RESTORE)
@@ -330,6 +358,17 @@ class KeyStore:
                 for statement in TABLES:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+
+    def _extend(self) -> None:
+        """Give a file of an older release the table that it lacks."""
+        with self.connections.reading() as connection:
+            if has_box_keys(connection):
+                return
+        with self.connections.writing() as connection:
+            if not has_box_keys(connection):
+                connection.execute(BOX_KEYS_TABLE)
+                connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
 
 
 def _insert_keys(connection: sqlite3.Connection, keys: Sequence[bytes]) -> None:

@@ -14,7 +14,7 @@ from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
 from a2a_ledger.store.datastore import LedgerDatastore
 from a2a_ledger.store.keystore import KeyStore
 from a2a_ledger.store.mark import FILE as MARK
-from a2a_ledger.store.sqlite import LedgerRecorder
+from a2a_ledger.store.sqlite import NO_ORIGIN, LedgerRecorder
 from a2a_ledger.store.store import Store
 
 if TYPE_CHECKING:
@@ -147,9 +147,17 @@ def _check_keys(first: Record, keys: KeyStore) -> None:
         )
 
 
+def _named_by(keys: KeyStore) -> str:
+    """Return the log's name as the key store has it; any other where it cannot say."""
+    try:
+        return keys.fact("origin") or NO_ORIGIN
+    except StoreError:
+        return NO_ORIGIN
+
+
 def _first_record(connections: Connections, datastore: LedgerDatastore, keys: KeyStore) -> Record | str | None:
     """Make or check the tables; return the first record, or the log's name by a head, or None for an empty log."""
-    probe = LedgerRecorder(datastore)
+    probe = LedgerRecorder(datastore, origin=_named_by(keys))  # a sealed record opens under its log's name alone
     if connections.read_only and not connections.in_memory:
         with connections.reading() as connection:
             schema.check_header(connection, connections.name)
@@ -157,7 +165,7 @@ def _first_record(connections: Connections, datastore: LedgerDatastore, keys: Ke
         probe.create_table()
     try:
         first = Store(probe, connections, keys).read(0, 1)
-    except StoreError:
+    except (StoreError, MissingKeysError):
         # A damaged first event must not keep an audit from being made: a signed head names the log too.
         if not connections.read_only:
             raise

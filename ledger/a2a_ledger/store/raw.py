@@ -35,10 +35,11 @@ KEY_TABLES: dict[str, str] = {
     "streams": "stream, id, digest",
     "redaction_keys": "peer, k, key, digest",
     "facts": "name, value, digest",
+    "box_keys": "stream, generation, id, record, blob, digest",
 }
 """Tables of keys.db, likewise; `digest` is schema.row_digest over the columns before it."""
 
-_PAIRED = frozenset({TILES, TAGS})  # their primary key is the first two columns
+_PAIRED = frozenset({TILES, TAGS, "box_keys"})  # their primary key is the first two columns
 
 
 class RawTables:

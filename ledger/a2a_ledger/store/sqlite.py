@@ -6,7 +6,8 @@ One class plays every role, so that violations land in the log that they judge. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import os
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from eventsourcing.persistence import (
     AggregateRecorder,
@@ -49,8 +50,27 @@ NO_ORIGIN = "localhost/00000000"
 """The origin of a log that only the library's own interface writes to."""
 
 
+class NoBoxes:
+    """The keys of boxes in a log without a key store: there are none, and none that could have become others."""
+
+    def newest(self, stream: str) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            MissingKeysError: Always.
+        """
+        raise MissingKeysError(f"expected a key store to seal rows of {stream}, found none")
+
+    def look_again(self, stream: str | None) -> None:
+        """Do nothing."""
+
+
 class NoKeys:
     """The keys of a log without a key store: only the library's own interface can write to it."""
+
+    def __init__(self) -> None:
+        self.boxes = NoBoxes()
+        self.entropy = os.urandom
 
     def stream_key(self, stream: str) -> bytes:
         """Refuse.
@@ -134,7 +154,7 @@ class LedgerRecorder(SQLiteProcessRecorder):
     def _write(self, group: Sequence[Call]) -> None:
         """Write a group of calls in one transaction, or nothing."""
         with self._connections.writing() as connection:
-            placed = self._head.begin(connection)
+            placed = self._head.begin(connection, self.keys)
             results = [self._write_call(connection, call, placed) for call in group]
             with translated(self._connections.name):
                 self._head.write(connection, placed)

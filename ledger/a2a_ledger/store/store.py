@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import merkle
-from a2a_ledger.codec import Draft, Parts, Record, leaf, read_record, unpack_container, unpack_parts
-from a2a_ledger.errors import FormatError, ReadOnlyError, StoreError
+from a2a_ledger.codec import Draft, Parts, Place, Record, leaf, read_record, unpack_container, unpack_parts
+from a2a_ledger.errors import FormatError, MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.log_keys import check_key_events
 from a2a_ledger.store.position import read_position
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = "SELECT e.rowid - 1, e.originator_id, e.originator_version, e.topic, e.c, e.t, e.state FROM ledger_events e "
 _PAGE = 4096  # leaves read at a time
+_OPENED = 256  # records opened at a time before a signature
 
 _Row = tuple[int, object, object, object, object, object, object]  # as SQLite has it: any type in any cell
 
@@ -82,7 +84,7 @@ class Store:
             return []
         check_key_events(self, drafts)
         for item in drafts:
-            self.keys.stream_key(item.stream)  # durable before the transaction begins
+            self.keys.prepare(item.stream)  # durable before the transaction begins
         return self.recorder.append(drafts, tracking)
 
     async def append_async(self, drafts: Sequence[Draft], tracking: Tracking | None = None) -> list[Appended]:
@@ -96,7 +98,7 @@ class Store:
         check_key_events(self, drafts)
         for item in drafts:
             if not self.keys.knows(item.stream):
-                await asyncio.to_thread(self.keys.stream_key, item.stream)
+                await asyncio.to_thread(self.keys.prepare, item.stream)
         return await self.recorder.append_async(drafts, tracking)
 
     def save_checkpoint(self, size: int, note: str) -> None:
@@ -141,6 +143,19 @@ class Store:
             -1 if gt is None else gt,
             -1 if limit is None else limit,
         )
+
+    def check_open(self, start: int, stop: int) -> None:
+        """See that the sealed rows from log index `start` to below `stop` open, before a head is signed over them.
+
+        Raises:
+            StoreError: One does not, or is another record than its leaf commits to.
+            MissingKeysError: The keys of one are not here.
+        """
+        while start < stop:
+            for record in self.read(start, _OPENED, stop):
+                if isinstance(record.parts, Parts):
+                    record.parts.check()
+            start += _OPENED
 
     def record(self, n: int) -> Record:
         """Return the record at log index n.
@@ -313,10 +328,14 @@ class Store:
         n, stream, ver, topic, *secrets, state = row
         c, t = (octets_of(n, column, cell) for column, cell in zip("ct", secrets, strict=True))
         try:
-            salt, raw, parts = unpack_container(state)
-            record = read_record(salt, raw, n=n, t=t.hex(), parts=Parts(parts, self._large_blob), trusted=True)
+            place = Place(self.origin, stream, ver) if isinstance(stream, str) and isinstance(ver, int) else None
+            salt, raw, inline = unpack_container(state, place, self.keys.boxes.named)
+            parts = Parts(inline, partial(self._large_blob, place))
+            record = read_record(salt, raw, n=n, t=t.hex(), parts=parts, trusted=True)
         except FormatError as error:
             raise StoreError(f"event {n} cannot be read: {error}", hint="run `a2a-ledger audit`") from error
+        except MissingKeysError as error:
+            raise MissingKeysError(f"event {n} cannot be opened: {error}", hint=error.hint) from error
         if (record.c, record.stream, record.ver, record.type) != (c.hex(), stream, ver, topic):
             raise StoreError(
                 f"expected event {n} to be the record that its row names, found another: the row was changed",
@@ -324,9 +343,9 @@ class Store:
             )
         return record
 
-    def _large_blob(self, blob_id: bytes) -> tuple[Part, ...] | None:
+    def _large_blob(self, place: Place | None, blob_id: bytes) -> tuple[Part, ...] | None:
         with self._connections.reading() as connection:
             row: tuple[bytes] | None = connection.execute(
                 "SELECT parts FROM ledger_blobs WHERE id = ?", (blob_id,)
             ).fetchone()
-        return None if row is None else unpack_parts(row[0])
+        return None if row is None else unpack_parts(row[0], blob_id, place, self.keys.boxes.named)

@@ -1,0 +1,192 @@
+"""The keys of boxes in keys.db: a record key and a blob key for each stream, and their generations.
+
+Every stream but `ledger` has them (docs/format.md sections 13.1 and 13.2); a findings stream uses those of the
+stream that it is about. An erasure gives its task a new generation before its event is logged, wraps the rows
+again, and destroys the older ones. The id in a container says which generation sealed it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from a2a_ledger.errors import MissingKeysError
+from a2a_ledger.sealing import KEY_SIZE, BoxKeys, box_key_id
+from a2a_ledger.store.schema import row_digest
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    from a2a_ledger.store.connections import Connections
+
+BOX_KEYS = "box_keys"
+
+TABLE = (
+    "CREATE TABLE box_keys (stream TEXT NOT NULL, generation INTEGER NOT NULL, id BLOB NOT NULL, record BLOB NOT NULL,"
+    " blob BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (stream, generation)) WITHOUT ROWID"
+)
+
+_REMEMBERED = 65536  # keys kept in memory
+_PAIR = 2 * KEY_SIZE
+_FINDINGS = "findings:"
+_PEER = "peer:"
+
+
+def owner_of(stream: str) -> str:
+    """Return the stream whose keys seal this stream's rows: of findings the one that they are about."""
+    if not stream.startswith(_FINDINGS):
+        return stream
+    about = stream.removeprefix(_FINDINGS)
+    return about if about.startswith(_PEER) else f"task:{about}"
+
+
+class BoxKeyStore:
+    """Gives, makes and destroys the keys of boxes.
+
+    Args:
+        connections: To keys.db.
+        writing: Opens a write transaction there, or refuses.
+        entropy: Gives that many random octets.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        writing: Callable[[], AbstractContextManager[sqlite3.Connection]],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self._connections = connections
+        self._writing = writing
+        self._entropy = entropy
+        self._lock = threading.Lock()
+        self._newest: dict[str, BoxKeys] = {}
+        self._by_id: dict[tuple[str, bytes], BoxKeys] = {}
+
+    def forget(self) -> None:
+        """Take a fresh lock in a forked child."""
+        self._lock = threading.Lock()
+
+    def knows(self, stream: str) -> bool:
+        """Tell whether `newest` would answer from memory."""
+        return owner_of(stream) in self._newest
+
+    def newest(self, stream: str) -> BoxKeys:
+        """Return the keys that new rows of a stream are sealed with, made at the first use; durable when this returns.
+
+        Raises:
+            ReadOnlyError: There are none and none may be made.
+        """
+        owner = owner_of(stream)
+        found = self._newest.get(owner)
+        if found is None:
+            with self._connections.reading() as connection:
+                found = _read(connection, owner)
+            if found is None:
+                with self._writing() as connection:
+                    found = _read(connection, owner)  # another process may have been faster
+                    if found is None:
+                        (found,) = self.make(connection, [owner])
+            self._remember(owner, found)
+        return found
+
+    def named(self, stream: str, key_id: bytes) -> BoxKeys:
+        """Return the keys of this id that a row of a stream was sealed with.
+
+        Raises:
+            MissingKeysError: They are not there.
+        """
+        owner = owner_of(stream)
+        found = self._by_id.get((owner, key_id))
+        if found is None:
+            found = self.find(owner, key_id)
+            if found is None:
+                raise MissingKeysError(
+                    f"expected the keys {key_id.hex()} of {owner} in {self._connections.name}, found none: they were "
+                    "destroyed, or this key store is of another time than the database",
+                    hint="restore keys.db from the same backup as the database, or run `a2a-ledger audit`",
+                )
+            self._keep(owner, found)
+        return found
+
+    def find(self, owner: str, key_id: bytes) -> BoxKeys | None:
+        """Return the keys of this id from the file, None where they are not."""
+        with self._connections.reading() as connection:
+            return _read(connection, owner, key_id) if has_box_keys(connection) else None
+
+    def make(self, connection: sqlite3.Connection, owners: Iterable[str]) -> list[BoxKeys]:
+        """Make the first keys of streams in the transaction that is open; all from one read of entropy."""
+        names = list(owners)
+        drawn = self._entropy(_PAIR * len(names))
+        pairs = [(drawn[i : i + KEY_SIZE], drawn[i + KEY_SIZE : i + _PAIR]) for i in range(0, len(drawn), _PAIR)]
+        connection.executemany(
+            "INSERT INTO box_keys VALUES (?, ?, ?, ?, ?, ?)",
+            [_row(owner, 0, *pair) for owner, pair in zip(names, pairs, strict=True)],
+        )
+        return [BoxKeys(*pair, 0) for pair in pairs]
+
+    def renew(self, owner: str) -> BoxKeys:
+        """Give a stream its next generation; durable, and used for every new row, when this returns."""
+        drawn = self._entropy(_PAIR)
+        pair = drawn[:KEY_SIZE], drawn[KEY_SIZE:]
+        with self._writing() as connection:
+            before = _read(connection, owner)
+            made = BoxKeys(*pair, 0 if before is None else before.generation + 1)
+            connection.execute("INSERT INTO box_keys VALUES (?, ?, ?, ?, ?, ?)", _row(owner, made.generation, *pair))
+        self._remember(owner, made)
+        return made
+
+    def destroy_older(self, owner: str) -> None:
+        """Remove all generations of a stream but its newest; their octets are gone when the file is compacted."""
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM box_keys WHERE stream = ?1"
+                " AND generation < (SELECT max(generation) FROM box_keys WHERE stream = ?1)",
+                (owner,),
+            )
+        with self._lock:
+            for known in [known for known in self._by_id if known[0] == owner]:
+                del self._by_id[known]
+
+    def look_again(self, stream: str | None) -> None:
+        """Forget which keys are a stream's newest (None: all streams'): another process has given it new ones."""
+        with self._lock:
+            if stream is None:
+                self._newest.clear()
+            else:
+                self._newest.pop(owner_of(stream), None)
+
+    def _remember(self, owner: str, keys: BoxKeys) -> None:
+        with self._lock:
+            held = self._newest.get(owner)
+            if held is None or held.generation <= keys.generation:
+                while len(self._newest) >= _REMEMBERED:
+                    del self._newest[next(iter(self._newest))]
+                self._newest[owner] = keys
+        self._keep(owner, keys)
+
+    def _keep(self, owner: str, keys: BoxKeys) -> None:
+        with self._lock:
+            while len(self._by_id) >= _REMEMBERED:
+                del self._by_id[next(iter(self._by_id))]
+            self._by_id[owner, keys.id] = keys
+
+
+def has_box_keys(connection: sqlite3.Connection) -> bool:
+    """Tell whether this key store has the table: one that an older release made and nobody wrote to since has none."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'box_keys'").fetchone() is not None
+
+
+def _read(connection: sqlite3.Connection, owner: str, key_id: bytes | None = None) -> BoxKeys | None:
+    row: tuple[bytes, bytes, int] | None = connection.execute(
+        "SELECT record, blob, generation FROM box_keys WHERE stream = ? AND (?2 IS NULL OR id = ?2)"
+        " ORDER BY generation DESC LIMIT 1",
+        (owner, key_id),
+    ).fetchone()
+    return None if row is None else BoxKeys(*row)
+
+
+def _row(owner: str, generation: int, record: bytes, blob: bytes) -> tuple[str, int, bytes, bytes, bytes, bytes]:
+    columns = (owner, generation, box_key_id(record, blob), record, blob)
+    return (*columns, row_digest(BOX_KEYS, *columns))
