@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import CHECKPOINT
-from a2a_ledger.checkpoint import parse_checkpoint
+from a2a_ledger.checkpoint import Checkpoint, parse_checkpoint, sign_checkpoint
 from a2a_ledger.events import KeyRetired, KeyRevoked
 from a2a_ledger.export import export_task
 from a2a_ledger.keys import COSIGNATURE, Signer, Verifier, generate
@@ -105,3 +105,28 @@ def test_what_is_no_head_is_the_reader_s_mistake(browser: Browser, case: Case, t
     browser.judged(case.log_key)
     browser.choose("#earlier-file", held)
     browser.until("document.getElementById('trust-problem').textContent.includes('cannot be used')")
+
+
+def test_growth_since_earlier_heads_is_proven_in_the_page(
+    browser: Browser, copy: Path, case: Case, tmp_path: Path
+) -> None:
+    origin = case.log_key.split("+")[0]
+    sizes = (1, 2, 7, 8, 16, 33)
+    with reopened(copy, read_only=False) as ledger:
+        signer = ledger.signers["log"]
+        heads = [sign_checkpoint(Checkpoint(origin, size, ledger.store.root(size)), signer) for size in sizes]
+        bundle = export_task(ledger, case.task, since=sizes).data
+    page = tmp_path / "page.html"
+    page.write_text(filled_page(bundle, name="case.zip"), "utf-8")
+    files = [tmp_path / f"head-{size}" for size in sizes]
+    for file, note in zip(files, heads, strict=True):
+        file.write_text(note, "utf-8")
+    assert statuses(verify(bundle, trust=[case.log_key], earlier=heads))["A"] == "VALID"
+    browser.open(page)
+    browser.judged(case.log_key)
+    browser.choose("#earlier-file", *files)
+    browser.until("document.querySelector('#claims tbody').rows[3].cells[2].textContent === 'VALID'")
+    rewritten = sign_checkpoint(Checkpoint(origin, 7, bytes(32)), signer)
+    files[0].write_text(rewritten, "utf-8")
+    browser.choose("#earlier-file", files[0])
+    browser.until("document.querySelector('#claims tbody').rows[3].cells[2].textContent === 'INVALID'")
