@@ -57,7 +57,7 @@ _HOLE = re.compile(rb'\[(0|[1-9][0-9]{0,15}),"([0-9a-f]{64})"\]')
 _COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
 
 _KIB, _MIB = 1 << 10, 1 << 20
-_ROLES = tuple(
+KINDS = tuple(
     (re.compile(name), most)
     for name, most in (
         (r"bagit\.txt|bag-info\.txt|data/log/checkpoint", 64 * _KIB),
@@ -350,7 +350,7 @@ def oversize_files(files: Mapping[str, bytes]) -> list[str]:
 
 def _most(name: str) -> int | None:
     """Return how many bytes a file of this name may have; None: no file is named so."""
-    return next((most for pattern, most in _ROLES if pattern.fullmatch(name)), None)
+    return next((most for pattern, most in KINDS if pattern.fullmatch(name)), None)
 
 
 def file_faults(bundle: Bundle) -> list[str]:

@@ -39,6 +39,7 @@ ORDER = (
         (
             "verify",
             "reconcile",
+            "report",
             "bundle",
             "statement",
             "manifest",

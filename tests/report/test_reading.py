@@ -14,6 +14,7 @@ from tests.evidence.forging import files_of, flipped, repacked
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.events import Json
     from tests.evidence.conftest import Case
     from tests.report.browser import Browser
 
@@ -174,8 +175,8 @@ def test_focus_can_be_seen_and_comes_to_the_verdict(browser: Browser, page: Path
 def test_nothing_moves_for_who_asked_for_no_motion_and_print_shows_the_claims(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.judged()
-    features: list[object] = [{"name": "prefers-reduced-motion", "value": "reduce"}]
-    browser.ask("Emulation.setEmulatedMedia", media="print", features=features)  # type: ignore[arg-type]
+    features: list[Json] = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    browser.ask("Emulation.setEmulatedMedia", media="print", features=features)
     assert browser.run("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
     assert browser.run("getComputedStyle(document.getElementById('trust')).display") == "none"
     assert browser.run("document.getElementById('claims').checkVisibility()") is True

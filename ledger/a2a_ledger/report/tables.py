@@ -11,6 +11,7 @@ import types
 import typing
 from typing import TYPE_CHECKING
 
+from a2a_ledger.bundle import KINDS
 from a2a_ledger.divergence import RULE_SETS, RULES
 from a2a_ledger.events import EVENT_TYPES
 from a2a_ledger.verify.report import TITLES
@@ -23,9 +24,10 @@ _PLAIN = {str: "text", int: "integer", bool: "boolean"}
 
 
 def tables() -> JsonObject:
-    """Return what the page looks up: `events`, `rules`, `rule_sets`, `titles` of the claims, `not_claimed`."""
+    """Return what the page looks up, from shapes of events and sizes of files to the words for claims."""
     return {
         "events": {name: _fields(cls) for name, cls in sorted(EVENT_TYPES.items())},
+        "files": [[pattern.pattern, most] for pattern, most in KINDS],
         "not_claimed": list(NOT_CLAIMED),
         "rule_sets": {name: [*sorted(rules)] for name, rules in RULE_SETS.items()},
         "rules": {

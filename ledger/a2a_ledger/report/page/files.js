@@ -1,27 +1,7 @@
 // The files of a bundle: their names, their greatest sizes, and the manifests (docs/format.md 11).
 
-const KIB = 1024, MIB = 1024 * 1024;
-const KINDS = [
-  [/^(?:bagit\.txt|bag-info\.txt|data\/log\/checkpoint)$/, 64 * KIB],
-  [/^README\.txt$/, MIB],
-  [/^report\.html$/, 64 * MIB],
-  [/^(?:tag)?manifest-sha256\.txt$/, 8 * MIB],
-  [/^tagmanifest-sha256\.txt\.sig$/, 64],
-  [/^data\/claims\.json$/, MIB],
-  [/^data\/export\.dsse\.json$/, 4 * MIB],
-  [/^data\/log\/(?:events\.jsonl|index\.tsv)$/, 8 * MIB],
-  [/^data\/log\/proofs\/[0-9]+\.tlog-proof$/, 128 * KIB],
-  [/^data\/log\/consistency\/[0-9]+-[0-9]+$/, 16 * KIB],
-  [/^data\/records\/[0-9]+\.json$/, 64 * KIB],
-  [/^data\/(?:records\/[0-9]+\.salt|streams\/[^/]+\.key)$/, 32],
-  [/^data\/blobs\/[^/]+\/[0-9]+$/, 64 * MIB],
-  [/^data\/blobs\/[^/]+\/[0-9]+\.salt$/, 32],
-  [/^data\/blobs\/[^/]+\/[0-9]+\.hole$/, 128],
-  [/^data\/statements\/[0-9]+\.dsse\.json$/, MIB],
-  [/^data\/keys\/untrusted\/[^/]+\.vkey$/, KIB],
-  [/^data\/replay\/expected\.jsonl$/, 8 * MIB],
-  [/^data\/(?:custody\.json|policy\.example\.txt|replay\/(?:engine\.json|profile\.toml))$/, 64 * KIB],
-];
+const MIB = 1024 * 1024;
+const KINDS = TABLES.files.map(([pattern, most]) => [new RegExp(`^(?:${pattern})$`), most]);
 const BAGIT = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
 const INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody";
 
