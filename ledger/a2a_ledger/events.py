@@ -255,6 +255,9 @@ class CardServed(Event):
     contract_hash: str | None
     form: str
     status: int
+    variant: str | None = None  # as of a card that is fetched
+    caller: str | None = None  # who asked, likewise
+    asked_version: str | None = None
     fetch: Ref | None = None  # of a proxy that rewrites cards: the fetch of the card that this one was made from
 
 

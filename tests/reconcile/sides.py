@@ -35,8 +35,8 @@ class AgentStory(LedgerStory):
             event = replace(event, direction="in" if event.direction == "out" else "out", credential=None)
         return super().add(event, stream, blobs, how)
 
-    def serve(self, served: JsonObject, *, url: str = CARD_URL) -> Record:
-        """Record that this card was served."""
+    def serve(self, served: JsonObject, *, url: str = CARD_URL, caller: str = "anonymous", version: str = "") -> Record:
+        """Record that this card was served to somebody."""
         from json import dumps  # noqa: PLC0415 - the bytes of a card in a test
 
         body = dumps(served).encode()
@@ -51,6 +51,8 @@ class AgentStory(LedgerStory):
             contract_hash=contract.hash,
             form=FORM,
             status=200,
+            caller=caller,
+            asked_version=version or None,
         )
         return self.add(event, "peer:self", {"body": body})
 

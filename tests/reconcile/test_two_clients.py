@@ -69,6 +69,12 @@ def test_another_story_under_one_id_is_a_contradiction(
     assert kinds(_report(clients)) == [(kind, "contradiction")]
 
 
+def test_one_text_that_was_cut_otherwise_is_one_artifact(clients: tuple[LedgerStory, LedgerStory]) -> None:
+    for story, cut in zip(clients, (["ab", "c"], ["abc"]), strict=True):
+        _told(story, "completed", artifacts=[{"artifactId": "a1", "parts": [{"text": text} for text in cut]}])
+    assert (_report(clients).verdict, kinds(_report(clients))) == ("consistent", [])
+
+
 def test_two_ends_of_one_task_are_a_contradiction(clients: tuple[LedgerStory, LedgerStory]) -> None:
     _told(clients[0], "completed")
     _told(clients[1], "failed")

@@ -17,6 +17,8 @@ from tests.reconcile.sides import REQUIRED, Dispute, kinds, side
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from a2a_ledger.events import JsonObject
+
 
 @pytest.fixture
 def two() -> Iterator[Dispute]:
@@ -181,6 +183,22 @@ def test_an_event_missing_in_the_middle_of_the_clients_stream_excludes_the_agent
     assert (difference.kind, difference.weight, difference.b) == ("answer-only-agent", "contradiction", sent[1].n)
 
 
+def test_each_event_that_the_client_lacks_is_named_and_no_other(two: Dispute) -> None:
+    client_request, agent_request = two.begun()
+    told: list[JsonObject] = [
+        {"artifactUpdate": {"taskId": "T1", "artifact": {"artifactId": f"a{number}"}}} for number in range(5)
+    ]
+    sent = [two.agent.stream_event(agent_request, one, n) for n, one in enumerate(told)]
+    for number, kept in enumerate((0, 2, 4)):
+        two.client.stream_event(client_request, told[kept], number)
+    report = two.report()
+    assert [(d.kind, d.b) for d in report.differences] == [
+        ("answer-only-agent", sent[1].n),
+        ("answer-only-agent", sent[3].n),
+    ]
+    assert (report.legs.both, report.legs.only_b, report.legs.differ) == (4, 2, 0)
+
+
 def test_an_event_more_than_the_agent_sent_before_it_was_done_is_a_contradiction(two: Dispute) -> None:
     client_request, agent_request = two.begun()
     two.client.stream_event(client_request, update("working"), 0)
@@ -326,6 +344,26 @@ def test_another_card_of_the_agent_is_no_newer_one(two: Dispute) -> None:
     two.agent.capture(served)
     two.answered((two.client.ask(), two.agent.ask()))
     assert two.report().verdict == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("asked", "by_another", "verdict"),
+    [
+        ({"version": "1.0"}, {"version": "0.3"}, "consistent"),
+        ({}, {"caller": "bearer"}, "consistent"),
+        ({"version": "1.0"}, {"version": "1.0"}, "mutually-consistent-stale"),
+        ({"version": "1.0"}, {}, "mutually-consistent-stale"),  # who states no version asked for no other card
+    ],
+)
+def test_a_card_that_is_made_for_another_asker_is_no_newer_one(
+    two: Dispute, asked: dict[str, str], by_another: dict[str, str], verdict: str
+) -> None:
+    served = two.agent.serve(REQUIRED, **asked)
+    two.client.capture(two.client.fetch(REQUIRED))
+    two.agent.serve(card(schemes={}, required=[]), **by_another)
+    two.agent.capture(served)
+    two.answered((two.client.ask(), two.agent.ask()))
+    assert two.report().verdict == verdict
 
 
 def test_a_card_that_the_agent_says_it_never_served_excludes_the_clients_record(two: Dispute) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from a2a_ledger.divergence.reading import content, json_object, members, ref, text
 from a2a_ledger.reconcile.bodies import compare_json
 from a2a_ledger.reconcile.report import Difference
-from a2a_ledger.reconcile.side import contract_of_task
+from a2a_ledger.reconcile.side import contract_of_task, same_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +93,7 @@ class ContractComparison:
             card
             for card in cards.seen
             if base.n < card.n < side.begins
-            and card.served == base.served
-            and card.place == base.place
+            and same_card(card, base)
             and card.contract is not None
             and card.form == base.form
         ]

@@ -9,6 +9,7 @@ of this (a client that polls) by what was answered, then in order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from a2a_ledger.divergence.reading import members, number, ref, text
@@ -156,14 +157,24 @@ class LegComparison:
             *(zip(ours[-tail:], theirs[-tail:], strict=True) if tail else ()),
         ):
             self._take(client, agent, compare(client, agent), "answer")
-        middle = (ours[head : len(ours) - tail], theirs[head : len(theirs) - tail])
-        common = min(map(len, middle))
-        for client, agent in zip(middle[0][:common], middle[1][:common], strict=True):
-            self._take(client, agent, compare(client, agent), "answer")
-        for client in middle[0][common:]:
-            self._received_alone(client, met)
-        for agent in middle[1][common:]:
-            self._sent_alone(agent, followed=tail > 0)
+        self._compare_middle(ours[head : len(ours) - tail], theirs[head : len(theirs) - tail], met, followed=tail > 0)
+
+    def _compare_middle(self, ours: list[Record], theirs: list[Record], met: _Met, *, followed: bool) -> None:
+        """Lay what is equal on both sides together, and what stands between by its place."""
+        digests = ([self._digest(one) for one in ours], [self._digest(one) for one in theirs])
+        i = j = 0
+        for equal in SequenceMatcher(None, *digests, autojunk=False).get_matching_blocks():
+            mine, other = ours[i : equal.a], theirs[j : equal.b]
+            common = min(len(mine), len(other))
+            for client, agent in zip(mine[:common], other[:common], strict=True):
+                self._take(client, agent, compare(client, agent), "answer")
+            for client in mine[common:]:
+                self._received_alone(client, met)
+            for agent in other[common:]:
+                self._sent_alone(agent, followed=followed or equal.size > 0)
+            i, j = equal.a + equal.size, equal.b + equal.size
+            for client, agent in zip(ours[equal.a : i], theirs[equal.b : j], strict=True):
+                self._take(client, agent, compare(client, agent), "answer")
 
     def _alike(self, one: Record, other: Record) -> bool:
         return self._digest(one) == self._digest(other) or compare(one, other).verdict != "differs"

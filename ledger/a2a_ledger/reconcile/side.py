@@ -64,6 +64,7 @@ class CardSeen(NamedTuple):
     n: int
     ref: tuple[str, int]  # stream and version
     place: tuple[str, ...]  # which of the peer's cards
+    version: str  # A2A-Version that it was asked for with; "": none
     raw_hash: str | None
     contract: str | None
     form: str
@@ -148,19 +149,31 @@ def ledger_report(origin: str) -> SideReport:
     )
 
 
+def same_card(one: CardSeen, other: CardSeen) -> bool:
+    """Say whether two looks were at one card of an agent, which may have several true ones at once (section 7.8).
+
+    Who asks without a version did not ask for another card.
+    """
+    stated = {one.version, other.version} - {""}
+    return one.served == other.served and one.place == other.place and len(stated) <= 1
+
+
 def card_seen(record: Record) -> CardSeen | None:
     """Return what a card event shows; None for every other event."""
     data = record.data
     if record.type == CARD_FETCHED:
-        place = tuple(text(data, name) or "" for name in ("url", "source", "caller", "variant"))
+        place = tuple(text(data, name) or "" for name in ("url", "source", "variant", "caller"))
     elif record.type == CARD_SERVED:
-        place = (_path(text(data, "url") or ""),)  # the host that a server is asked for need not be one and the same
+        # By its path: the host that a server is asked for need not be one and the same.
+        asked = tuple(text(data, name) or "" for name in ("variant", "caller"))
+        place = (_path(text(data, "url") or ""), *asked)
     else:
         return None
     return CardSeen(
         n=record.n,
         ref=(record.stream, record.ver),
         place=place,
+        version=text(data, "asked_version") or "",
         raw_hash=text(data, "raw_hash"),
         contract=text(data, "contract_hash"),
         form=text(data, "form") or "",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.divergence.reading import contents_of, is_inbound, text
 from a2a_ledger.reconcile.bodies import shown
 from a2a_ledger.reconcile.report import Difference, Legs
-from a2a_ledger.wire import TERMINAL
+from a2a_ledger.wire import TERMINAL, Running
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
@@ -114,4 +114,5 @@ def _read_body(record: Record, made: _Statements, *, ended: bool) -> None:
         if message is not None and message.id is not None:
             made.messages.setdefault(message.id, _Told(record.n, message.digest))
     for artifact in said.artifacts if ended else ():
-        made.artifacts.setdefault(artifact.id, _Told(record.n, artifact.pieces))
+        whole = None if artifact.pieces is None else Running(artifact.pieces).digest()  # however its text was cut
+        made.artifacts.setdefault(artifact.id, _Told(record.n, whole))

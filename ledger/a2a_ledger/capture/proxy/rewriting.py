@@ -80,7 +80,7 @@ class CardRewriter:
             url = request.url if is_card else f"{request.url.rstrip('/')}/extendedAgentCard"
             document = new if is_card else _octets(json.loads(new)["result"])
             fetch = self._fetch_of(str(self._addresses.upstream_url(request.target)))
-            await self._served.served(url, status, document, fetch=fetch)
+            await self._served.served(url, status, document, headers=request.headers, fetch=fetch)
         kept = [(name, value) for name, value in headers if name.lower() != b"content-length"]
         return [*kept, (b"content-length", str(len(new)).encode())], new
 

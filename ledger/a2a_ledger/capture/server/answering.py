@@ -118,9 +118,10 @@ class Answering:
             await exchange.answered_in_part(self._status, self._headers, self._body.head, self._body.tail)
             return
         if self._status in _SUCCESS and self._cards.is_asked_for(request.method, request.url):
-            await self._cards.served(request.url, self._status, body)
+            await self._cards.served(request.url, self._status, body, headers=request.headers)
         elif self._status in _SUCCESS and exchange.leg.method == CARD_METHOD and exchange.leg.binding == "JSONRPC":
-            await self._cards.served(f"{request.url.rstrip('/')}/extendedAgentCard", self._status, card_in(body))
+            place = f"{request.url.rstrip('/')}/extendedAgentCard"
+            await self._cards.served(place, self._status, card_in(body), headers=request.headers)
         await exchange.answered(self._status, self._headers, body)
 
     # ---- a stream

@@ -110,7 +110,8 @@ class Servant:
 
     def _captured(self, leg: Leg, stream: str, schemes: Sequence[str]) -> Draft:
         """Freeze the contract of the card that we served last; of an agent that served none, that there was none."""
-        profile, card = self.desk.ledger.profile, self.cards.in_force()
+        profile, caller = self.desk.ledger.profile, "+".join(schemes) or "anonymous"
+        card = self.cards.in_force(caller=caller, version=leg.version)
         contract = card.contract if card else None
         stands = card is not None and contract is not None
         event = ContractCaptured(
@@ -130,7 +131,7 @@ class Servant:
             credential=list(schemes),
             credential_visible=True,
             pin=cast("JsonObject", dict(leg.pin)) if leg.pin is not None else None,
-            caller="+".join(schemes) or "anonymous",
+            caller=caller,
             side=SERVER,
         )
         blobs: dict[str, bytes] = {}
