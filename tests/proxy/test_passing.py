@@ -209,3 +209,15 @@ async def test_what_is_too_large_to_judge_does_not_pass_where_it_is_enforced(
     assert got.status_code == status
     assert "keep_body" in got.json()["detail"]
     assert len(peer.came) == (0 if request_size else 1)
+
+
+async def test_a_card_that_passes_for_one_client_is_no_conduct_of_another(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    ledger = open_ledger()
+    peer = Peer(answering(200, b"{}", JSON))
+    with Serving(peer) as upstream:
+        proxy = start_proxy(ledger, upstream.url)
+        async with httpx.AsyncClient() as http:
+            await http.get(f"{proxy.url}/.well-known/agent-card.json")
+    assert [record.data["purpose"] for record in only(ledger, "card.fetched")] == ["discovery"]
