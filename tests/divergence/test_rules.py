@@ -272,7 +272,7 @@ def test_weaker_authorization_names_the_tasks_of_the_window_once() -> None:
     )
     assert finding.tasks == ("t1", "t2")
     assert finding.trigger.n == newer.n
-    assert shown_by(finding) == [first.n, 1, 4, newer.n]
+    assert shown_by(finding) == [first.n, 1, 2, 4, 5, newer.n]  # captures, and the sends that were taken on
     assert finding.observed["tasks_total"] == 2
 
 
@@ -296,13 +296,14 @@ def test_a_send_on_a_card_that_was_replaced_before_it_is_the_client_s() -> None:
     newer = story.fetch(card(), purpose="pre-send")
     for name in ("t1", "t2", "t3"):
         story.capture(stale, task=name, credential=())
+        story.answer(story.ask(task=name, credential=()), task("completed", task_id=name))
     again = story.fetch(card(), purpose="pre-send")
     found = story.findings()
     assert [(item.rule, item.about, item.tasks, item.trigger.n) for item in found] == [
-        ("weaker-authorization", "client", ("t1",), 2),
+        ("weaker-authorization", "client", ("t1",), 4),
         ("weaker-authorization", "peer", ("t1", "t2", "t3"), again.n),
     ]
-    assert shown_by(found[0]) == [stale.n, newer.n, 2]
+    assert shown_by(found[0]) == [stale.n, newer.n, 2, 3, 4]
 
 
 def test_last_modified_makes_it_claimed() -> None:

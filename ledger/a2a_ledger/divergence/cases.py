@@ -19,7 +19,7 @@ from a2a_ledger.divergence.task_case import TaskCase
 from a2a_ledger.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
@@ -108,6 +108,16 @@ class Cases:
         found = self._log.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1)
         return found[0] if found and found[0].c == ref["c"] else None
 
+    def earlier(self, stream: str, stop: int) -> Iterator[Record]:
+        """Read what a stream holds before log index `stop`."""
+        ver = -1
+        while page := self._log.read_stream(stream, gt=ver, limit=PAGE):
+            for record in page:
+                if record.n >= stop:
+                    return
+                yield record
+            ver = page[-1].ver
+
     def _of_task(self, record: Record) -> list[Finding]:
         task = self._task(record.stream.removeprefix("task:"), record.n, record.ver)
         peer_id = task.peer or text(record.data, "peer")
@@ -120,7 +130,7 @@ class Cases:
 
     def _judge(self, record: Record, task: TaskCase | None, peer: PeerCase | None) -> list[Finding]:
         try:
-            return judge(record, task, peer, self._profile, self.lookup, rule_set=self._rule_set)
+            return judge(record, task, peer, self._profile, self.lookup, earlier=self.earlier, rule_set=self._rule_set)
         except StoreError:
             raise  # the log itself cannot be read: no defect of a rule
         except Exception as error:  # noqa: BLE001 - a defect in a rule must not let a peer silence all others

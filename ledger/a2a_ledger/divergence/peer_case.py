@@ -132,9 +132,8 @@ class PeerCase:
             case _:
                 pass
 
-    def window_of(self, capture: Record, lookup: Lookup) -> Window | None:
-        """Return the window that a capture falls into: the one behind the newest whole card of its fetch's key."""
-        fetch = ref(capture.data, "fetch")
+    def window_of(self, fetch: Ref | None, lookup: Lookup) -> Window | None:
+        """Return the window that a capture from this fetch falls into: behind the newest whole card of its key."""
         key = None if fetch is None else self.keys.get(fetch["c"])
         if key is None and fetch is not None and (fetched := lookup(fetch)) is not None:
             key = key_of(fetched)
@@ -169,7 +168,7 @@ class PeerCase:
         if record.data.get("side") == "server":
             return  # a task that the peer sent to us
         self.last_sent = record.n
-        window = self.window_of(record, lookup)
+        window = self.window_of(ref(record.data, "fetch"), lookup)
         frozen = frozen_of(record)
         if window is None or frozen.contract is None:
             return

@@ -29,7 +29,7 @@ from a2a_ledger.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     from a2a_ledger.codec import Record
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     Lookup: TypeAlias = "Callable[[Ref], Record | None]"
     """Finds an earlier record by how events refer to it; None when it is not at hand."""
+    Earlier: TypeAlias = "Callable[[str, int], Iterable[Record]]"
+    """Reads what a stream holds before a log index."""
 
 CARD_FETCHED = "card.fetched.v1"
 CARD_FAILED = "card.fetch_failed.v1"
@@ -139,6 +141,13 @@ def frozen_of(record: Record) -> Frozen:
 def _contract(body: bytes | None) -> JsonObject | None:
     """Read a frozen contract; the tasks of one card share it, and nobody changes it."""
     return json_object(body)
+
+
+def schemes_carried(record: Record) -> tuple[str, ...]:
+    """Return the scheme names of the credentials that a request carried."""
+    listed = record.data.get("credential")
+    names = [item.get("scheme") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def is_inbound(record: Record) -> bool:

@@ -14,7 +14,12 @@ from a2a_ledger.divergence.finding import RULE_SET, RULE_SETS
 from a2a_ledger.divergence.matter import Matter
 from a2a_ledger.divergence.reading import CAPTURED, CARD_FETCHED, MESSAGE, is_inbound, is_request
 from a2a_ledger.divergence.rules_artifact import artifact_rules, late_after_final
-from a2a_ledger.divergence.rules_authorization import not_exercised, stale_capture, weaker_authorization
+from a2a_ledger.divergence.rules_authorization import (
+    not_exercised,
+    stale_capture,
+    stale_send,
+    weaker_authorization,
+)
 from a2a_ledger.divergence.rules_card import card_rules
 from a2a_ledger.divergence.rules_conduct import conduct_rules
 from a2a_ledger.divergence.rules_contract import answer_rules, request_rules
@@ -34,8 +39,11 @@ if TYPE_CHECKING:
     from a2a_ledger.contract import Profile
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.peer_case import PeerCase
-    from a2a_ledger.divergence.reading import Lookup
+    from a2a_ledger.divergence.reading import Earlier, Lookup
     from a2a_ledger.divergence.task_case import TaskCase
+
+_BY_CAPTURE = frozenset({"1"})
+"""Rule sets under which `weaker-authorization` takes what a capture states for what its task was carried out with."""
 
 
 def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
@@ -45,6 +53,7 @@ def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
     profile: Profile,
     lookup: Lookup,
     *,
+    earlier: Earlier | None = None,
     rule_set: str = RULE_SET,
 ) -> list[Finding]:
     """Return what the rules say about one event.
@@ -55,6 +64,7 @@ def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
         peer: The peer's case before the event; None leaves out the rules that need card fetches.
         profile: The deployment's profile: its `[[alias]]` tables silence `interface-drift`.
         lookup: Finds earlier records, for the bytes of a card that is compared.
+        earlier: Reads the tasks of the peer; without it their captures alone speak for them.
         rule_set: A name of `RULE_SETS`; an older one finds again what was found under it.
 
     Returns:
@@ -62,7 +72,8 @@ def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
         recorded as the agent: no answer of our own is held against us as if a peer had given it.
     """
     rules = RULE_SETS[rule_set]
-    found = _judge(record, task, peer, profile, lookup)
+    reading = None if rule_set in _BY_CAPTURE else earlier
+    found = _judge(record, task, peer, profile, lookup, earlier=reading)
     return [
         finding if finding.rule_set == rule_set else replace(finding, rule_set=rule_set)
         for finding in found
@@ -70,18 +81,27 @@ def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
     ]
 
 
-def _judge(
-    record: Record, task: TaskCase | None, peer: PeerCase | None, profile: Profile, lookup: Lookup
+def _judge(  # noqa: PLR0913 - as `judge`
+    record: Record,
+    task: TaskCase | None,
+    peer: PeerCase | None,
+    profile: Profile,
+    lookup: Lookup,
+    *,
+    earlier: Earlier | None,
 ) -> list[Finding]:
     if record.data.get("side") == SERVER:
         return []
     if record.type == CARD_FETCHED and peer is not None and record.stream == f"peer:{peer.peer}":
-        return [*card_rules(record, peer, lookup), *weaker_authorization(record, peer)]
-    if record.type == CAPTURED and peer is not None:
+        return [*card_rules(record, peer, lookup), *weaker_authorization(record, peer, earlier)]
+    if record.type == CAPTURED and peer is not None and earlier is None:
         return list(stale_capture(record, peer, lookup))
     if record.type != MESSAGE or task is None or task.adopted:
         return []
-    return [finding for finding in _of_task(record, task, peer, profile, lookup) if task.is_new(finding)]
+    found = list(_of_task(record, task, peer, profile, lookup))
+    if earlier is not None and peer is not None and is_inbound(record):
+        found += stale_send(Matter(record, task, profile, lookup, task.request_of(record)), peer)
+    return [finding for finding in found if task.is_new(finding)]
 
 
 def _of_task(

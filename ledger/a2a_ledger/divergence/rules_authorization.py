@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of
+from a2a_ledger.divergence.carried_out import CarriedOut, carried_out
 from a2a_ledger.divergence.credentials import MUTUAL_TLS, NOT_FOR_THE_AGENT, class_of, classes_of, governing, is_met
 from a2a_ledger.divergence.finding import Finding, evidence_of, in_order
 from a2a_ledger.divergence.peer_case import fetch_of, is_whole, key_of
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.finding import Evidence
     from a2a_ledger.divergence.matter import Matter
-    from a2a_ledger.divergence.peer_case import Fetch, PeerCase
-    from a2a_ledger.divergence.reading import Frozen, Lookup
+    from a2a_ledger.divergence.peer_case import Fetch, PeerCase, Sent, Window
+    from a2a_ledger.divergence.reading import Earlier, Frozen, Lookup
     from a2a_ledger.events import Json, JsonObject
 
 _UNDER_WAY = frozenset({"working", "completed", "canceled"})
 _SHOWN = 16
-"""Captures of a window that stand as evidence; its tasks are all named up to the fold's limit."""
+"""Tasks of a window whose captures and sends stand as evidence; all are named up to the fold's limit."""
 
 
 def not_exercised(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -58,11 +60,20 @@ def _is_plain_message(record: Record) -> bool:
     return text(record.data, "method") in SENDS and (text(record.data, "message_id") is not None)
 
 
-def weaker_authorization(record: Record, peer: PeerCase) -> Iterator[Finding]:
-    """A whole card asks for more than tasks carried that were sent since the whole card before it.
+class _Ran(NamedTuple):
+    """One task of a window that ran under less."""
+
+    task: str
+    capture: Evidence
+    by: CarriedOut
+
+
+def weaker_authorization(record: Record, peer: PeerCase, earlier: Earlier | None) -> Iterator[Finding]:
+    """A whole card asks for more than tasks were carried out with that were sent since the whole card before it.
 
     One finding a window, at the newer fetch. Tasks that did not meet the older requirement either
-    are `auth-not-exercised` and no matter of the window.
+    are `auth-not-exercised` and no matter of the window. Without `earlier`, as rule set 1 had it, the
+    captures speak alone.
     """
     window = peer.windows.get(key_of(record)) if is_whole(record) else None
     newer = _contract(record) if window is not None and window.sent else None
@@ -74,21 +85,19 @@ def weaker_authorization(record: Record, peer: PeerCase) -> Iterator[Finding]:
         for sent in window.sent.values()
         if not unchanged or sent.frozen.contract_hash != window.opened.contract_hash
     ]
-    weaker = [sent for sent in candidates if _ran_under_less(sent.frozen, newer)]
-    if not weaker or (unchanged and sum(sent.count for sent in weaker) == 1):
-        return  # a single task that was frozen from a stale card was told of at its capture
-    fetch = fetch_of(record)
-    tasks = sorted((item for sent in weaker for item in sent.tasks), key=lambda item: item[1].n)
+    weaker = [(sent, ran) for sent in candidates if (ran := _ran_under_less(sent, newer, record.n, earlier))]
+    total = sum(_counted(sent, ran) for sent, ran in weaker)
+    if not weaker or (unchanged and total == 1):
+        return  # a single task that was frozen from a stale card was told of by itself
     yield _weaker(
         record,
         peer,
         about="peer",
         old=window.opened,
-        new=fetch,
-        tasks=tasks,
-        total=sum(sent.count for sent in weaker),
-        carried={name for sent in weaker for name in sent.frozen.credential},
-        reconstructed=any(sent.frozen.reconstructed for sent in weaker),
+        new=fetch_of(record),
+        ran=sorted(chain.from_iterable(ran for _, ran in weaker), key=lambda one: one.capture.n),
+        total=total,
+        reconstructed=any(sent.frozen.reconstructed for sent, _ in weaker),
     )
 
 
@@ -96,37 +105,102 @@ def stale_capture(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[Fi
     """A task is frozen from a card that a newer one had already replaced, and carries less than that one asks for.
 
     Mode "observe" lets such a send pass. The first task of a window is told of here, all of them
-    when the next whole card closes it.
+    when the next whole card closes it. So rule set 1 has it, which took the first send for all; `stale_send`
+    awaits the peer's answer.
     """
-    window = peer.window_of(record, lookup)
-    if window is None or window.opened.contract_hash == text(record.data, "contract_hash"):
-        return
     frozen = frozen_of(record)
+    window = peer.window_of(frozen.fetch, lookup)
+    replaced = None if window is None else _replaced(frozen, window, lookup)
+    if window is None or replaced is None:
+        return
+    old, newer = replaced
+    told = ("weaker-authorization", _subject(old, window.opened))
+    by = CarriedOut(frozenset(frozen.credential), ())
+    if told not in peer.reported and _is_less(frozen, newer, by.credential):
+        ran = _Ran(record.stream.removeprefix("task:"), evidence_of(record), by)
+        yield _weaker(record, peer, about="client", old=old, new=window.opened, ran=[ran], total=1)
+
+
+def stale_send(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
+    """The peer takes a task on that was frozen from a replaced card, by a send that carried less than the newer asks.
+
+    Told of the first task of a window that looked so when it was frozen, at the peer's first answer to it that is
+    no failure; of all of them when the next whole card closes the window.
+    """
+    record, asked, frozen = matter.record, matter.asked, matter.case.frozen
+    if frozen is None or frozen.reconstructed or matter.case.first_answer is not None or not _takes_on(record):
+        return
+    window = peer.window_of(frozen.fetch, matter.lookup)
+    if asked is None or asked.method not in SENDS or window is None or window.opened.evidence.n > frozen.evidence.n:
+        return
+    replaced = _replaced(frozen, window, matter.lookup)
+    if replaced is None:
+        return
+    old, newer = replaced
+    by = CarriedOut(frozenset(asked.credential), (asked.evidence,))
+    if _is_less(frozen, newer, by.credential) and _first_stale(window, newer) == matter.case.task:
+        ran = _Ran(matter.case.task, frozen.evidence, by)
+        yield _weaker(record, peer, about="client", old=old, new=window.opened, ran=[ran], total=1)
+
+
+def _takes_on(record: Record) -> bool:
+    """Say whether an answer shows that the peer took the task on: no failure, and no demand for more."""
+    state = text(record.data, "state_read")
+    return went_well(record) and (state in _UNDER_WAY | {"submitted"} or (state is None and _is_plain_message(record)))
+
+
+def _replaced(frozen: Frozen, window: Window, lookup: Lookup) -> tuple[Fetch, JsonObject] | None:
+    """Return the fetch that a task was frozen from and the newer card's contract; None: it is no other, or unknown."""
+    if window.opened.contract_hash == frozen.contract_hash:
+        return None
     fetched = None if frozen.fetch is None else lookup(frozen.fetch)
     if fetched is None or window.opened.form != frozen.form or frozen.contract is None:
-        return
+        return None
     newer_card = lookup(window.opened.evidence.ref)
     newer = None if newer_card is None else _contract(newer_card)
-    told = ("weaker-authorization", _subject(fetch_of(fetched), window.opened))
-    if newer is None or told in peer.reported or not _ran_under_less(frozen, newer):
-        return
-    yield _weaker(
-        record,
-        peer,
-        about="client",
-        old=fetch_of(fetched),
-        new=window.opened,
-        tasks=[(record.stream.removeprefix("task:"), evidence_of(record))],
-        total=1,
-        carried=set(frozen.credential),
-        reconstructed=frozen.reconstructed,
-    )
+    return None if newer is None else (fetch_of(fetched), newer)
 
 
-def _ran_under_less(frozen: Frozen, newer: JsonObject) -> bool:
+def _first_stale(window: Window, newer: JsonObject) -> str | None:
+    """Return the first task of a window that was frozen from a replaced card and carried less at first."""
+    stale = [
+        sent.tasks[0]
+        for sent in window.sent.values()
+        if sent.frozen.contract_hash != window.opened.contract_hash
+        and _is_less(sent.frozen, newer, frozenset(sent.frozen.credential))
+    ]
+    return min(stale, key=lambda item: item[1].n)[0] if stale else None
+
+
+def _ran_under_less(sent: Sent, newer: JsonObject, stop: int, earlier: Earlier | None) -> list[_Ran]:
+    """Return the tasks of one kind that ran under less than the newer card asks for.
+
+    The streams of tasks are read only where what they carried at first says so.
+    """
+    frozen = sent.frozen
+    if not _is_less(frozen, newer, frozenset(frozen.credential)):
+        return []
+    if earlier is None:
+        by = CarriedOut(frozenset(frozen.credential), ())
+        return [_Ran(task, capture, by) for task, capture in sent.tasks]
+    found: list[_Ran] = []
+    for task, capture in sent.tasks:
+        under = carried_out(earlier(f"task:{task}", stop), frozen.credential)
+        if under is not None and _is_less(frozen, newer, under.credential):
+            found.append(_Ran(task, capture, under))
+    return found
+
+
+def _counted(sent: Sent, ran: list[_Ran]) -> int:
+    """Count them; of more than are listed the rest counts like the listed ones, if these are all alike."""
+    return sent.count if len(ran) == len(sent.tasks) else len(ran)
+
+
+def _is_less(frozen: Frozen, newer: JsonObject, credential: frozenset[str]) -> bool:
+    """Say whether these credentials meet what a task was frozen under, and not the newer contract."""
     frozen_schemes, frozen_security = governing(frozen.contract or {}, frozen.interface, frozen.skill)
     schemes, security = governing(newer, frozen.interface, frozen.skill)
-    carried = classes_of(frozen.credential, {**schemes, **frozen_schemes})
+    carried = classes_of(credential, {**schemes, **frozen_schemes})
     if not frozen.credential_visible:
         carried |= {class_of(scheme) for scheme in frozen_schemes.values()} | {MUTUAL_TLS}
     return is_met(frozen_security, frozen_schemes, carried) and not is_met(security, schemes, carried)
@@ -143,17 +217,17 @@ def _weaker(  # noqa: PLR0913 - what the two ways to find it differ in
     about: str,
     old: Fetch,
     new: Fetch,
-    tasks: list[tuple[str, Evidence]],
+    ran: list[_Ran],
     total: int,
-    carried: set[str],
-    reconstructed: bool,
+    reconstructed: bool = False,
 ) -> Finding:
+    shown = [evidence for one in ran[:_SHOWN] for evidence in (one.capture, *one.by.shown)]
     observed: dict[str, Json] = {
         "old": old.contract_hash,
         "new": new.contract_hash,
         "form": new.form,
         "tasks_total": total,
-        "carried": [*sorted(carried)],
+        "carried": [*sorted(frozenset[str]().union(*(one.by.credential for one in ran)))],
         "last_modified": new.last_modified,
     }
     return Finding(
@@ -162,11 +236,11 @@ def _weaker(  # noqa: PLR0913 - what the two ways to find it differ in
         certainty="claimed" if new.last_modified is not None else "certain",
         subject=_subject(old, new),
         trigger=evidence_of(record),
-        evidence=in_order(old.evidence, new.evidence, *(shown for _, shown in tasks[:_SHOWN]), evidence_of(record)),
+        evidence=in_order(old.evidence, new.evidence, *shown, evidence_of(record)),
         peer=peer.peer,
         basis="import" if record.how == "import" or reconstructed else "live",
         observed={name: value for name, value in observed.items() if value is not None},
-        tasks=tuple(task for task, _ in tasks),
+        tasks=tuple(one.task for one in ran),
         frozen_hash=old.contract_hash,
         frozen_form=old.form,
     )

@@ -29,6 +29,7 @@ from a2a_ledger.divergence.reading import (
     leg_of,
     number,
     ref,
+    schemes_carried,
     text,
     texts,
     went_well,
@@ -196,15 +197,13 @@ class TaskCase:
             self.last_act = evidence
             self.sent = self.sent or evidence
         self.version = self.version or text(data, "wire_version")
-        listed = data.get("credential")
-        names = [item.get("scheme") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
         asked = Asked(
             evidence=evidence,
             method=text(data, "method"),
             task_id=text(data, "task_id"),
             context_id=text(data, "context_id"),
             version=text(data, "wire_version"),
-            credential=tuple(name for name in names if isinstance(name, str)),
+            credential=schemes_carried(record),
             message_id=text(data, "message_id"),
             history_length=asked_history(record, said),
         )
