@@ -82,3 +82,16 @@ class Peer(httpx.AsyncBaseTransport):
         if request.method == "GET" and str(request.url) == CARD_URL:
             return httpx.Response(200, json=self.served)
         return self.answer(request)
+
+
+class Tagged(Peer):
+    """Serves its card with a validator, and answers 304 to who has it: a send asks such a peer again."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = await super().handle_async_request(request)
+        if request.method == "GET" and str(request.url) == CARD_URL:
+            tag = {"etag": f'"{hash(answer.content)}"'}
+            if request.headers.get("if-none-match") == tag["etag"]:
+                return httpx.Response(304, headers=tag)
+            answer.headers.update(tag)
+        return answer

@@ -435,13 +435,14 @@ async def test_a_credential_leaves_a_hole_and_a_mark_but_never_itself(
         assert not path.is_file() or secret.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.parametrize("typed", ["/.well-known/agent-card.json", "/.well-known/agent.json", "/", ""])
 async def test_diagnose_fetches_without_changing_what_the_client_acts_on(
-    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard, typed: str
 ) -> None:
     ledger = open_ledger()
     client = await make_guard(ledger).create_client(agent.url)
     agent.require_oauth()
-    found = await ledger.diagnose(f"{agent.url}/.well-known/agent-card.json")
+    found = await ledger.diagnose(f"{agent.url}{typed}")
     probe = only(ledger, "card.fetched")[-1]
     assert probe.data["purpose"] == "diagnostic"
     assert found == probe.data["contract_hash"]

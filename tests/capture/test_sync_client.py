@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,10 +21,11 @@ from a2a_ledger.capture.loop_thread import LoopThread
 from a2a_ledger.errors import ContractChangedError, ContractDivergenceError
 from a2a_ledger_projections.verifier import follower
 from tests.capture.conftest import STALE, only, tasks, types
-from tests.capture.peer import CARD_URL, URL, Chunks, Peer, card, event, message
+from tests.capture.peer import CARD_URL, URL, Chunks, Peer, Tagged, card, event, message, with_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from a2a_ledger import ContractLedger
     from tests.capture.agent import Agent
@@ -29,6 +33,33 @@ if TYPE_CHECKING:
 
 CARD_PATH = "/.well-known/agent-card.json"
 VERSION = {"A2A-Version": "1.0"}
+
+
+FORKING = """
+import os, signal, sys
+import httpx
+from a2a_ledger import ContractLedger, Guard
+from a2a_ledger.errors import UsageError
+guard = Guard(ContractLedger.open(sys.argv[1]))
+absent = httpx.MockTransport(lambda _: httpx.Response(404))
+client = guard.sync_httpx_client(absent)
+client.get("https://vendor.example/.well-known/agent-card.json")
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    try:
+        client.get("https://vendor.example/x")
+    except UsageError as error:
+        print(f"UsageError: {error}".splitlines()[0], flush=True)
+    client.close()
+    mine = guard.sync_httpx_client(absent)
+    print("child", mine.get("https://vendor.example/x").status_code, flush=True)
+    guard.close()
+    os._exit(0)
+print(os.waitpid(child, 0)[1], flush=True)
+print("parent", client.get("https://vendor.example/x").status_code)
+guard.close()
+"""
 
 
 def call(text: str, method: str = "SendMessage") -> dict[str, Any]:
@@ -121,6 +152,35 @@ def test_threads_share_one_client(client: httpx.Client, ledger: ContractLedger) 
     assert (verifier.could_not_verify, only(ledger, "violation.detected")) == (0, [])
 
 
+class NeedsAWorker(Tagged):
+    """Needs a worker of its event loop for each card, as a look-up of the host's name does."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            await asyncio.to_thread(len, "vendor.example")
+        return await super().handle_async_request(request)
+
+
+def test_more_waiting_sends_than_the_loop_has_workers_hold_none_of_them(open_ledger: OpenLedger) -> None:
+    ledger, many = open_ledger(mode="enforce", limits=STALE), 40  # asyncio has 32 workers at most
+    peer, together = NeedsAWorker(card(), lambda _: httpx.Response(200)), threading.Barrier(many)
+
+    def one(client: httpx.Client, number: int) -> str:
+        together.wait()
+        try:
+            client.post(URL, json=message(f"m{number}"))
+        except ContractChangedError:
+            return "stopped"
+        return "sent"
+
+    with closing(Guard(ledger)) as guard, guard.sync_httpx_client(peer) as client:
+        client.get(CARD_URL)
+        peer.served = with_key("header", "X-Key")
+        with ThreadPoolExecutor(many) as pool:
+            assert list(pool.map(one, [client] * many, range(many))) == ["stopped"] * many
+    assert [request.method for request in peer.asked if request.method != "GET"] == []
+
+
 def test_what_leaves_the_contract_raises_and_is_read_to_its_end(open_ledger: OpenLedger) -> None:
     ledger = open_ledger(mode="enforce")
     moved = httpx.Response(307, headers={"location": "https://elsewhere.example/rpc"})
@@ -175,6 +235,20 @@ def test_a_caller_that_is_interrupted_cancels_what_it_waits_for() -> None:
         signal.signal(signal.SIGALRM, before)
     assert ended.wait(5)
     thread.close()
+
+
+def test_a_forked_child_is_told_and_makes_clients_of_its_own(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path / "audit")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )
+    told, own, status, parent = done.stdout.splitlines()
+    assert told.startswith("UsageError: expected a guarded client of this process")
+    assert (own, status, parent) == ("child 404", "0", "parent 404")
 
 
 def test_the_task_of_the_context_counts_on_the_thread_too(open_ledger: OpenLedger) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from a2a_ledger.address import wire_url
+from a2a_ledger.address import typed_card_url, wire_url
 from a2a_ledger.capture.attribution import peer_of_extended
 from a2a_ledger.capture.bound import BoundCard, bind, expects_extended
 from a2a_ledger.capture.cards import CardDesk, read_event
@@ -222,7 +222,7 @@ class Desk:
         Raises:
             UsageError: this process has no way to the peer.
         """
-        wanted = peer if len(peer) == _PEER_ID and "/" not in peer else peer_id(peer)
+        wanted = peer if len(peer) == _PEER_ID and "/" not in peer else peer_id(typed_card_url(peer) or peer)
         route = self.cards.route_of_peer(wanted)
         if route is None:
             raise UsageError(f"{peer}: no client of this process ever asked this peer for its card")

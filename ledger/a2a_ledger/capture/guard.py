@@ -26,6 +26,7 @@ from a2a_ledger.capture.attribution import peer_of_card
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.loop_thread import LoopThread
+from a2a_ledger.capture.routed import take_sending
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.sync import SyncGuardTransport
 from a2a_ledger.capture.transport import GuardTransport
@@ -89,7 +90,8 @@ class Guard:
         self._sync_sends: Sends | None = None
         """Of the thread's own: what is booked on an event loop is given up there."""
         self._sync: WeakSet[SyncGuardTransport] = WeakSet()
-        self._clients: list[httpx.AsyncClient] = []
+        self._clients: list[tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]] = []
+        """Each with the loop that its connections belong to."""
         self._guarded: WeakKeyDictionary[httpx.AsyncClient, GuardTransport] = WeakKeyDictionary()
         self._rpc: WeakSet[Calls] = WeakSet()
 
@@ -97,11 +99,14 @@ class Guard:
         """Return a recording, guarded client; use it as `ClientConfig(httpx_client=…)` and for card resolvers.
 
         Args:
-            transport: what really sends; default an `httpx.AsyncHTTPTransport`.
-            **options: `verify`, `cert`, `http2`, `limits` and so on go to that transport, all others
-                (`headers`, `timeout`, `auth`) to the client.
+            transport: what really sends; default an `httpx.AsyncHTTPTransport`, or a proxy of the environment.
+            **options: `verify`, `cert`, `http2`, `limits`, `proxy`, `mounts` and so on say what sends below the
+                guard, all others (`headers`, `timeout`, `auth`) go to the client.
+
+        Raises:
+            UsageError: a transport is a synchronous one.
         """
-        guarded = GuardTransport(transport or _sending(options), self.desk, self._sends, self._builds)
+        guarded = GuardTransport(take_sending(transport, options), self.desk, self._sends, self._builds)
         client = httpx.AsyncClient(transport=guarded, **options)
         guarded.client = ref(client)
         self._guarded[client] = guarded
@@ -110,15 +115,21 @@ class Guard:
     def sync_httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.Client:  # noqa: ANN401 - passed to httpx as they are
         """Return a recording, guarded client for code without an event loop, which any thread may use.
 
-        What is asynchronous in it runs on one thread of this guard, until `close`.
+        What is asynchronous in it runs on one thread of this guard, until `close`. A child that is forked when
+        that thread runs makes clients of its own: those of its parent raise UsageError there.
 
         Args:
-            transport: what really sends, on that thread; default an `httpx.AsyncHTTPTransport`.
+            transport: what really sends, on that thread, an asynchronous one; see `httpx_client`.
             **options: see `httpx_client`.
+
+        Raises:
+            UsageError: a transport is a synchronous one.
         """
+        if self._thread.left_behind:
+            self._thread, self._sync_sends = LoopThread(), None
         if self._sync_sends is None:
             self._sync_sends = Sends(self.desk, self._asking)
-        guarded = GuardTransport(transport or _sending(options), self.desk, self._sync_sends, self._builds)
+        guarded = GuardTransport(take_sending(transport, options), self.desk, self._sync_sends, self._builds)
         above = SyncGuardTransport(guarded, self._thread)
         client = httpx.Client(transport=above, **options)
         above.serve(client)
@@ -196,7 +207,7 @@ class Guard:
         chosen = config or sdk.default_config()
         if chosen.httpx_client is None:
             chosen.httpx_client = self.httpx_client(transport, **options)
-            self._clients.append(chosen.httpx_client)
+            self._clients.append((asyncio.get_running_loop(), chosen.httpx_client))
         elif chosen.httpx_client not in self._guarded:
             raise UsageError(
                 "expected a guarded httpx client in the SDK's configuration, found another one: what it sends would "
@@ -227,23 +238,34 @@ class Guard:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the httpx clients that `create_client` made."""
-        await self._sends.close()
-        for calls in list(self._rpc):
-            await calls.settled()
-        for client in self._clients:
-            await client.aclose()
-        self._clients.clear()
-        await asyncio.to_thread(self.close)
+        """Close the httpx clients that `create_client` made, and what `close` closes."""
+        try:
+            await self._sends.close()
+            for calls in list(self._rpc):
+                await calls.settled()
+            while self._clients:
+                await _close_on(*self._clients.pop())
+        finally:
+            await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Close the synchronous clients, and end their thread."""
         for transport in list(self._sync):
             transport.close()
-        if self._sync_sends is not None:
+        if self._sync_sends is not None and not self._thread.left_behind:
             self._thread.run(self._sync_sends.close())
         self._sync_sends = None
         self._thread.close()
+
+
+async def _close_on(loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
+    """Close a client where its connections live; those of a loop that has ended went with it."""
+    if loop.is_closed():
+        return
+    if loop is not asyncio.get_running_loop() and loop.is_running():
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(client.aclose(), loop))
+    else:
+        await client.aclose()
 
 
 def _sdk() -> Any:  # noqa: ANN401 - one of two modules with the same names, of which one can be loaded
@@ -271,9 +293,3 @@ def _asked_at(client: httpx.AsyncClient, url: str) -> str:
         return str(client.build_request("GET", url).url)
     except httpx.InvalidURL:  # the SDK says what is wrong with it
         return url
-
-
-def _sending(options: dict[str, Any]) -> httpx.AsyncHTTPTransport:
-    """Return what really sends, made of the options that are for it, which are taken out."""
-    names = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "retries")
-    return httpx.AsyncHTTPTransport(**{name: options.pop(name) for name in names if name in options})

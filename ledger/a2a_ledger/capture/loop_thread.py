@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, on which code without one runs what is asynchronous."""
+"""An event loop on a thread of its own, for code without one; and a thread for what blocks in the midst of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from a2a_ledger.errors import UsageError
+from a2a_ledger.store.forks import forget_in_child
+
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from contextvars import Context
 
 T = TypeVar("T")
@@ -25,13 +28,31 @@ class LoopThread:
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self.left_behind = False
+        """It ran when this process was forked: no thread of the parent is here, and what it held is the parent's."""
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Take note, in a forked child, of what is not there; see `store.forks`."""
+        self._starting = threading.Lock()
+        self.left_behind = self.left_behind or self._thread is not None
+        self._loop = self._stop = self._thread = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something to its end and return what it returns.
 
         Context variables are the caller's, and what it makes of ours is there for the caller afterwards. Whatever
         it raises is raised here; a caller that is interrupted cancels it.
+
+        Raises:
+            UsageError: this process was forked when the thread ran.
         """
+        if self.left_behind:
+            work.close()
+            raise UsageError(
+                "expected a guarded client of this process, found one that its parent had used before the fork: its "
+                "connections are the parent's; make another with Guard.sync_httpx_client() after the fork"
+            )
         loop, context, waiting = self._running(), copy_context(), Future[T]()
 
         def start() -> None:
@@ -74,6 +95,28 @@ class LoopThread:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         started.set()
         await self._stop.wait()
+
+
+async def on_own_thread(work: Callable[[], T]) -> T:
+    """Run something that blocks, on a thread that it shares with nothing, and return what it returns.
+
+    `asyncio.to_thread` has few threads, and the loop needs them itself, for one to look up names: work that waits for
+    this very loop must hold none of them.
+    """
+    context, waiting = copy_context(), Future[T]()
+
+    def run() -> None:
+        if not waiting.set_running_or_notify_cancel():
+            return
+        try:
+            done = context.run(work)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            waiting.set_exception(error)
+        else:
+            waiting.set_result(done)
+
+    threading.Thread(target=run, name="a2a-ledger-ask", daemon=True).start()
+    return await asyncio.wrap_future(waiting)
 
 
 def _hand_over(done: asyncio.Task[T], waiting: Future[T]) -> None:

@@ -5,11 +5,12 @@ Decisions, captures and records are made by the same code; a request of any thre
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, cast
 from weakref import ref
 
 import httpx
+
+from a2a_ledger.capture.loop_thread import on_own_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -62,10 +63,11 @@ class SyncGuardTransport(httpx.BaseTransport):
         )
 
     def close(self) -> None:
-        """Close the transport below, once."""
+        """Close the transport below, once; not in a forked child, where its connections are the parent's."""
         if not self._closed:
             self._closed = True
-            self._thread.run(self._guarded.aclose())
+            if not self._thread.left_behind:
+                self._thread.run(self._guarded.aclose())
 
 
 class _SyncStream(httpx.SyncByteStream):
@@ -81,7 +83,8 @@ class _SyncStream(httpx.SyncByteStream):
             yield piece
 
     def close(self) -> None:
-        self._thread.run(self._stream.aclose())
+        if not self._thread.left_behind:
+            self._thread.run(self._stream.aclose())
 
 
 async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
@@ -114,7 +117,7 @@ class ClientOnThread:
         """Send a request as the client would, and read its answer whole."""
         client = self._alive()
         follow = client.follow_redirects if follow_redirects is None else follow_redirects
-        answer = await asyncio.to_thread(client.send, request, follow_redirects=follow, auth=auth)
+        answer = await on_own_thread(lambda: client.send(request, follow_redirects=follow, auth=auth))
         headers = [(name, value) for name, value in answer.headers.multi_items() if name.lower() not in _DECODED]
         whole = httpx.Response(answer.status_code, headers=headers, content=answer.content, request=answer.request)
         whole.history = list(answer.history)
