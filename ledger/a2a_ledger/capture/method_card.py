@@ -78,7 +78,7 @@ class MethodRoute(Route):
         )
         try:
             await client.send(request)
-        except httpx.HTTPError:
+        except Exception:  # a hook of the client too: what was answered is recorded
             if again.fetched is None:
                 raise
         if again.fetched is None:

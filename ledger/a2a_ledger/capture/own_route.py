@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import httpx
 
 from a2a_ledger.address import origin_of
-from a2a_ledger.capture.route import REACHED, is_credential
+from a2a_ledger.capture.method_card import AGAIN
+from a2a_ledger.capture.route import OURS, is_credential
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -31,14 +33,14 @@ _LONGEST = 10.0
 """Seconds that a request which waits to be sent waits for an answer about its card."""
 
 _FLOW = 1.0
-"""Seconds in which an authentication flow brings the guard's question to its transport, or is taken to be blocked."""
+"""Seconds in which a client that is asked brings some request to a guarded transport, or is taken to be blocked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A request that a guarded transport holds back: what it goes through, where to, with which headers."""
 
-    transport: object
+    transport: httpx.AsyncBaseTransport
     send: Send
     client: ref[httpx.AsyncClient] | None
     url: str
@@ -113,13 +115,14 @@ def own_copy(desk: Desk, bound: BoundCard, waiting: Waiting) -> BoundCard:
 def while_waiting(route: Route, waiting: Waiting) -> Route:
     """Return how to ask for a card while a request waits: as its client asks, in bounded time.
 
-    The request may wait inside of its client's authentication flow, which may hold a lock across it: where the flow
-    does not bring a second request to the transport, the card is asked for outside of it, with the credentials
-    of the request that waits. These are not spent otherwise: some are good for one request alone.
+    The request may wait inside of its client's authentication flow or hooks, which may hold a lock across it: where
+    they do not bring another request to a transport, the card is asked for below the client, with the credentials
+    of the request that waits. These are not spent otherwise: some are good for one request alone. What has begun in
+    the client is never cancelled: it may be waiting for the answer that carries its next refresh token.
     """
     client = waiting.client() if waiting.client is not None else None
     headers = waiting.asks_as_caller(route)
-    asking = _Asking(client, headers) if client is not None else None
+    asking = _Asking(client, headers, waiting) if client is not None else None
     return replace(
         route,
         send=_in_time(waiting.send),
@@ -130,44 +133,89 @@ def while_waiting(route: Route, waiting: Waiting) -> Route:
     )
 
 
-class _Asking:
-    """An httpx client that asks in bounded time, and around its authentication flow where that is blocked."""
+def nobody_waits(request: httpx.Request) -> bool:
+    """Take note that a request has come to a guarded transport; say whether it asks for a card in vain.
 
-    def __init__(self, client: httpx.AsyncClient, outside: Headers) -> None:
+    That is so where it was held up so long that the card was asked for otherwise, or given up.
+    """
+    asked = _ASKED.get()
+    if asked is None:
+        return False
+    asked.moves()
+    return asked.given_up and (OURS in request.extensions or AGAIN in request.extensions)
+
+
+class _Asked:
+    """A question for a card that was handed to a client, with its authentication flow and hooks."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.moved = asyncio.Event()
+        """Some request of it has come to a guarded transport: its own, or one for a token."""
+        self.given_up = False
+
+    def moves(self) -> None:
+        self._loop.call_soon_threadsafe(self.moved.set)
+
+
+_ASKED: ContextVar[_Asked | None] = ContextVar("asked_of_client", default=None)
+_running: set[asyncio.Task[httpx.Response]] = set()
+"""What clients are doing with a question, whoever still waits for it."""
+
+
+class _Asking:
+    """An httpx client that asks in bounded time, and below it where its flow or its hooks are blocked."""
+
+    def __init__(self, client: httpx.AsyncClient, outside: Headers, waiting: Waiting) -> None:
         self._client = client
         self._synchronous = not isinstance(cast("object", client), httpx.AsyncClient)
         self._outside = outside
-        """The headers with which it asks outside of the flow."""
+        """The headers with which it asks below the client."""
+        self._waiting = waiting
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._client, name)
 
     async def send(self, request: httpx.Request, *, follow_redirects: bool | None = None) -> httpx.Response:
         follow = self._client.follow_redirects if follow_redirects is None else follow_redirects
-        if not self._synchronous:  # such a flow holds its lock in a thread, where nobody could stop it
-            answer = await self._in_flow(request, follow=follow)
+        if not self._synchronous:  # such a flow holds its lock in a thread, where nobody could wait beside it
+            answer = await self._in_client(request, follow=follow)
             if answer is not None:
                 return answer
+        mine = httpx.Request(  # the client may still come to the other one
+            request.method, request.url, headers=request.headers, content=request.content, extensions=request.extensions
+        )
         for name, value in self._outside:
             if is_credential(name):
-                request.headers[name] = value
-        return await _bounded(self._client.send(request, auth=None, follow_redirects=follow), request)
+                mine.headers[name] = value
+        asking = self._client
+        if origin_of(str(request.url)) == origin_of(self._waiting.url):  # else another transport may lead there
+            jar = self._client.cookies.jar
+            asking = httpx.AsyncClient(transport=self._waiting.transport, cookies=jar, trust_env=False)
+        return await _bounded(asking.send(mine, auth=None, follow_redirects=follow), request)
 
-    async def _in_flow(self, request: httpx.Request, *, follow: bool) -> httpx.Response | None:
-        """Ask as the client asks; None: its flow is blocked, and nothing was asked."""
-        reached = asyncio.Event()
-        request.extensions[REACHED] = reached.set
-        asking = asyncio.create_task(self._client.send(request, follow_redirects=follow))
-        waits = asyncio.create_task(reached.wait())
+    async def _in_client(self, request: httpx.Request, *, follow: bool) -> httpx.Response | None:
+        """Ask as the client asks; None: it is blocked, and nothing was asked."""
+        asked, context = _Asked(), copy_context()
+        context.run(_ASKED.set, asked)
+        asking = asyncio.create_task(self._client.send(request, follow_redirects=follow), context=context)
+        _running.add(asking)
+        asking.add_done_callback(_ended)
+        moved = asyncio.create_task(asked.moved.wait())
         try:
-            await asyncio.wait({asking, waits}, timeout=_FLOW, return_when=asyncio.FIRST_COMPLETED)
-            if reached.is_set() or asking.done():
-                return await _bounded(asking, request)
+            await asyncio.wait({asking, moved}, timeout=_FLOW, return_when=asyncio.FIRST_COMPLETED)
+            if asked.moved.is_set() or asking.done():
+                return await _bounded(asyncio.shield(asking), request)
             return None
         finally:
-            waits.cancel()
-            if not asking.done():
-                asking.cancel()
+            moved.cancel()
+            asked.given_up = not asking.done()
+
+
+def _ended(asking: asyncio.Task[httpx.Response]) -> None:
+    _running.discard(asking)
+    if not asking.cancelled():
+        asking.exception()  # whoever waits is told; it may be that nobody does
 
 
 def _in_time(send: Send) -> Send:

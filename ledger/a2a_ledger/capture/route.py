@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 OURS = "a2a_ledger_card"
-"""Request extension of a card GET of the guard's own: its transport lets it pass, for it is recorded already."""
-
-REACHED = "a2a_ledger_reached"
-"""Request extension beside it: called when the request has come through its client's authentication flow."""
+"""Request extension of a card GET of the guard's own: its transport lets it pass, for it is recorded already. Its
+value is a list, to which the transport adds each answer."""
 
 REDIRECTED = "a2a_ledger_redirected"
 """Request extension of a card GET that was answered with a redirect; its value is a `Redirected`. httpx copies it to
@@ -132,6 +130,12 @@ class Route:
         """Return the headers by which its caller is told from others."""
         return frozenset((name.lower(), value) for name, value in self.headers if is_credential(name))
 
+    @property
+    def is_closed(self) -> bool:
+        """Say whether the client that would ask is closed or gone."""
+        client = self.client() if self.client is not None else None
+        return self.client is not None and (client is None or client.is_closed)
+
     def carried_by(self, headers: Headers) -> int:
         """Say how many of its credentials a request carries; -1 if it does not carry all of them."""
         sent = {(name.lower(), value) for name, value in headers}
@@ -150,12 +154,22 @@ class Route:
         if self.client is None:
             return await self._send_own(ask, ours=True)
         client = self.client()
-        if client is None or client.is_closed:
+        if client is None or self.is_closed:
             raise httpx.TransportError("the httpx client that asked for this card is closed")
         headers = self.beside_client(client, _conditional(self.headers, ask, ours=True))
-        request = client.build_request("GET", ask.full_url, headers=headers, extensions={**self.extensions, OURS: True})
+        answers = list[httpx.Response]()
+        extensions = {**self.extensions, OURS: answers}
+        request = client.build_request("GET", ask.full_url, headers=headers, extensions=extensions)
         follow = True if self.led_to else client.follow_redirects  # as the application's own request was
-        response = await client.send(request, follow_redirects=follow)
+        try:
+            response = await client.send(request, follow_redirects=follow)
+        except httpx.TransportError:
+            raise
+        except Exception:  # a hook of the client, which knows no answer 304, does not take the answer from us
+            if not answers or answers[-1].has_redirect_location:
+                raise
+            response = answers[-1]
+            response.history = answers[:-1]
         return await _whole(response, str(response.url), pairs(_first(response).headers))
 
     def beside_client(self, client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:

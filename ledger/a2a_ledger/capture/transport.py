@@ -24,10 +24,10 @@ from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
-from a2a_ledger.capture.own_route import Waiting
+from a2a_ledger.capture.own_route import Waiting, nobody_waits
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import OURS, REACHED, REDIRECTED, Hop, Redirected, Route, pairs, redirected_from
+from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, pairs, redirected_from
 from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
@@ -84,9 +84,10 @@ class GuardTransport(httpx.AsyncBaseTransport):
         return response
 
     async def _handle(self, request: httpx.Request) -> httpx.Response:
+        if nobody_waits(request):
+            return httpx.Response(httpx.codes.GATEWAY_TIMEOUT, request=request)
         if OURS in request.extensions:
-            request.extensions.get(REACHED, bool)()
-            return await self._inner.handle_async_request(request)
+            return await self._ours(request)
         follows = redirected_from(request)
         if follows is not None or self._desk.asks_for_card(request.method, str(request.url)):
             response = None
@@ -123,6 +124,27 @@ class GuardTransport(httpx.AsyncBaseTransport):
     def _jar(self) -> CookieJar | None:
         client = self.client() if self.client is not None else None
         return client.cookies.jar if client is not None else None
+
+    async def _ours(self, request: httpx.Request) -> httpx.Response:
+        """Send a card GET of the guard's own; its answer is noted before the client's hooks see it."""
+        response = await self._inner.handle_async_request(request)
+        try:
+            body = b"".join([piece async for piece in cast("httpx.AsyncByteStream", response.stream)])
+        finally:
+            await response.aclose()
+        whole, noted = (
+            httpx.Response(
+                response.status_code,
+                headers=response.headers.raw,
+                stream=httpx.ByteStream(body),
+                request=request,
+                extensions=_safe(response.extensions),
+            )
+            for _ in range(2)
+        )
+        await noted.aread()  # a client whose hook raises closes what it was given
+        cast("list[httpx.Response]", request.extensions[OURS]).append(noted)
+        return whole
 
     # ---- card fetches -------------------------------------------------------------------------------------------
 
