@@ -7,6 +7,7 @@ leave (docs/format.md section 9).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Draft
     from a2a_ledger.events import JsonObject
 
+_log = logging.getLogger(__name__)
+
 _PINS = 1024
 _OPENING = 8
 """Records at the beginning of a task among which its capture stands."""
@@ -55,6 +58,8 @@ class Sends:
         self._asking = asking
         self._pins: OrderedDict[str, JsonObject | None] = OrderedDict()
         self._lazy: set[asyncio.Task[None]] = set()
+        self._unasked: set[str] = set()
+        """Peers of which it was said that nobody can ask for their card any more."""
 
     async def begin(  # noqa: PLR0913 - what is known of a send before it leaves
         self,
@@ -158,11 +163,24 @@ class Sends:
 
     async def _ask(self, bound: BoundCard | None, peer: str, state: str, waiting: Waiting | None) -> Asked:
         if bound is None or bound.route is None or waiting is None:
-            return await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
+            asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
+            if asked.fetched is not None and bound is not None and bound.route is not None and bound.route.is_closed:
+                self._warn_of_closed_client(bound)
+            return asked
         now = replace(bound, route=while_waiting(bound.route, waiting))
         asked = await self._asking.ask(peer, bound.kept, now, state=state)
         bound.kept = now.kept
         return asked
+
+    def _warn_of_closed_client(self, bound: BoundCard) -> None:
+        """Say once a peer that a change of its contract is not seen: a call over gRPC has no client to ask with."""
+        if bound.peer not in self._unasked:
+            self._unasked.add(bound.peer)
+            _log.warning(
+                "%s: the httpx client that this card was resolved with is closed: the card cannot be fetched again, so "
+                "a change of its contract is not seen before a call; keep that client open as long as the channel",
+                bound.peer_url,
+            )
 
     async def renew(self, call: Call, waiting: Waiting | None = None) -> None:
         """Decide a send that is not decided yet, or a first one again that waited so long that its decision is stale.
@@ -251,6 +269,11 @@ class Sends:
 
     async def close(self) -> None:
         """Give up lazy fetches that have not begun."""
-        for job in self._lazy:
-            job.cancel()
-        await asyncio.gather(*self._lazy, return_exceptions=True)
+        here, mine = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        for job in list(self._lazy):
+            if job.get_loop() is here:
+                job.cancel()
+                mine.append(job)
+            elif not job.get_loop().is_closed():
+                job.get_loop().call_soon_threadsafe(job.cancel)
+        await asyncio.gather(*mine, return_exceptions=True)
