@@ -67,14 +67,14 @@ def _policy(ledger: Path) -> str:
 
 
 def _change_one_byte(database: Path) -> str:
-    """Flip one letter in the stored record of a message, as a database administrator could."""
+    """Flip one bit in the stored record of a message, as a database administrator could."""
     with closing(sqlite3.connect(database)) as connection, connection:
         rows = "SELECT rowid, state FROM ledger_events WHERE topic = 'message.recorded.v1' ORDER BY rowid DESC LIMIT 1"
         rowid, state = connection.execute(rows).fetchone()
-        at = state.index(b'"direction":"') + len(b'"direction":"')
+        at = len(state) // 2
         changed = state[:at] + bytes([state[at] ^ 1]) + state[at + 1 :]
         connection.execute("UPDATE ledger_events SET state = ? WHERE rowid = ?", (changed, rowid))
-    return f"byte {at} of event {rowid - 1}, {state[at : at + 1]!r} to {changed[at : at + 1]!r}"
+    return f"byte {at} of event {rowid - 1}, {state[at]:02x} to {changed[at]:02x}"
 
 
 def _run(say: Say, *words: object, limit: int | None = None) -> tuple[int, str]:
