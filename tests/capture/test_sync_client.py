@@ -18,6 +18,7 @@ import pytest
 
 from a2a_ledger import Guard
 from a2a_ledger.capture.loop_thread import LoopThread
+from a2a_ledger.capture.sync import ClientOnThread
 from a2a_ledger.errors import ContractChangedError, ContractDivergenceError
 from a2a_ledger_projections.verifier import follower
 from tests.capture.conftest import STALE, only, tasks, types
@@ -179,6 +180,23 @@ def test_more_waiting_sends_than_the_loop_has_workers_hold_none_of_them(open_led
         with ThreadPoolExecutor(many) as pool:
             assert list(pool.map(one, [client] * many, range(many))) == ["stopped"] * many
     assert [request.method for request in peer.asked if request.method != "GET"] == []
+
+
+def test_more_questions_than_the_loop_has_workers_hold_none_of_them() -> None:
+    thread = LoopThread()
+
+    async def look_up() -> httpx.Response:
+        return httpx.Response(await asyncio.to_thread(len, "x" * 200))
+
+    async def ask(client: httpx.Client) -> list[int]:
+        asking = ClientOnThread(client)
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(*(asking.send(httpx.Request("GET", CARD_URL)) for _ in range(40)))
+        return [answer.status_code for answer in answers]
+
+    with httpx.Client(transport=httpx.MockTransport(lambda _: thread.run(look_up()))) as client:
+        assert thread.run(ask(client)) == [200] * 40
+    thread.close()
 
 
 def test_what_leaves_the_contract_raises_and_is_read_to_its_end(open_ledger: OpenLedger) -> None:
