@@ -1,10 +1,10 @@
 """The httpx transport under an A2A client: every byte of every exchange becomes events.
 
 The one hook that sees all: card fetches, calls, streams, failures (`ClientConfig(httpx_client=…)`).
-A request is recorded before its bytes leave; an answer is recorded before the caller sees it; a
-stream passes live, event by event. In mode "enforce" a certain contract divergence raises at
-arrival; the stream is then drained and recorded behind the caller's back, never closed, and no
-cancel is ever sent (docs/format.md section 10).
+A request is recorded before its bytes leave; an answer is recorded before the caller sees it; an event
+stream passes live, any other answer is handed on when it is whole. In mode "enforce" a certain contract
+divergence raises at arrival; the stream is then drained and recorded behind the caller's back, never
+closed, and no cancel is ever sent (docs/format.md section 10).
 """
 
 from __future__ import annotations
