@@ -221,3 +221,20 @@ async def test_a_card_that_passes_for_one_client_is_no_conduct_of_another(
         async with httpx.AsyncClient() as http:
             await http.get(f"{proxy.url}/.well-known/agent-card.json")
     assert [record.data["purpose"] for record in only(ledger, "card.fetched")] == ["discovery"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/.well-known/agent-card.json", JSON[1]), ("/rpc", b"text/event-stream"), ("/rpc", JSON[1])]
+)
+@pytest.mark.parametrize("header", [(b"x-caf", b"\xe9"), (b"content-encoding", b"br"), (b"content-encoding", b"odd")])
+async def test_header_octets_and_unknown_codings_pass_as_they_are(
+    open_ledger: OpenLedger, start_proxy: StartProxy, path: str, kind: bytes, header: tuple[bytes, bytes]
+) -> None:
+    body = b'{"name": "a", "url": "http://a.example/rpc"}' if header[0] == b"x-caf" else b"\x0b\x02\x80coded\x03"
+    with Serving(Peer(answering(200, body, (b"content-type", kind), header))) as upstream:
+        proxy = start_proxy(open_ledger(mode="observe"), upstream.url)
+        method = "GET" if "card" in path else "POST"
+        async with httpx.AsyncClient() as http, http.stream(method, proxy.url + path, content=SEND) as answer:
+            passed = b"".join([piece async for piece in answer.aiter_raw()])
+    assert (answer.status_code, passed) == (200, body)
+    assert header in [(name.lower(), value) for name, value in answer.headers.raw]

@@ -27,6 +27,7 @@ from a2a_ledger.capture.server.spool import Spool, read_leg
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
+from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,6 +54,10 @@ ANY_VERSION = ("1.0", "0.3", "0.2", "0.1")
 """Protocol versions of the clients behind a proxy: it is made for all of them."""
 
 _NOT_MODIFIED = 304
+_NOT_CODED = b"?"
+_OF_A_BODY = {"content-length", "content-type", "transfer-encoding"}
+_MAX_LISTED = 1024
+"""Targets whose url is remembered: a query is the client's to choose."""
 
 
 class Watching(Asking):
@@ -146,6 +151,8 @@ class ProxyTransport(GuardTransport):
         if known is None:
             public = httpx.URL(self._addresses.public_url(target.decode("latin-1")))
             known = public if self._is_listed(str(public)) and not self._is_listed(str(upstream)) else upstream
+            if len(self._listed) >= _MAX_LISTED:
+                self._listed.clear()
             self._listed[target] = known
         return known
 
@@ -169,7 +176,8 @@ class ProxyTransport(GuardTransport):
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "target"}}
-        route = Route(ask, self._inner.handle_async_request, headers, extensions, self)
+        bodiless = [(name, value) for name, value in headers if name.lower() not in _OF_A_BODY]
+        route = Route(ask, self._inner.handle_async_request, bodiless, extensions, self)
         desk.cards.remember(route)
         # Several clients stand behind one proxy: that one reads the card says nothing about what another does next.
         fetched = await desk.cards.fetch(route, purpose="discovery", validate=None, first_hand=True)
@@ -178,8 +186,7 @@ class ProxyTransport(GuardTransport):
         if fetched.kept is not None and fetched.kept.usable:
             await self._builds.hand_out(fetched.kept, fetched.body, route)
         body = b"" if fetched.status == _NOT_MODIFIED else fetched.body
-        plain = [(k, v) for k, v in fetched.headers if k.lower() not in {"content-encoding", "content-length"}]
-        return httpx.Response(fetched.status or 0, headers=plain, content=body, request=request)
+        return httpx.Response(fetched.status or 0, headers=_as_read(fetched.headers), content=body, request=request)
 
     # ---- everything else
 
@@ -191,9 +198,8 @@ class ProxyTransport(GuardTransport):
             raise
         headers = pairs(response.headers)
         if is_stream(response.status_code, headers):
-            plain = [(k, v) for k, v in headers if k.lower() not in {"content-encoding", "content-length"}]
             stream = RecordedStream(response, exchange, self.run_behind)
-            return httpx.Response(response.status_code, headers=plain, stream=stream)
+            return httpx.Response(response.status_code, headers=_as_read(headers), stream=stream)
         ledger = self._desk.ledger
         body = Spool(ledger.settings.keep_body, ledger.entropy)
         try:
@@ -240,6 +246,23 @@ class ProxyTransport(GuardTransport):
             _log.error("what came of an answer that failed: %s", unrecorded)
         finally:
             body.close()
+
+
+def _as_read(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer whose body goes on as it was read, octet for octet."""
+    plain = [(name, value) for name, value in headers if name.lower() not in {"content-encoding", "content-length"}]
+    coding = header(headers, "content-encoding")
+    if coding is not None and not _is_read(coding):
+        plain.append(("content-encoding", coding))
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plain]
+
+
+def _is_read(coding: str) -> bool:
+    """Say whether httpx takes a content coding off: octets that are no coded ones it refuses, or else leaves alone."""
+    try:
+        return httpx.Response(200, headers={"content-encoding": coding}, content=_NOT_CODED).content != _NOT_CODED
+    except httpx.DecodingError:
+        return True
 
 
 class Redirecting(httpx.AsyncBaseTransport):
