@@ -202,7 +202,7 @@ def _store_page(store: Store, view: View, limit: int) -> int:
             return 0
         if start and not has_table(db, view):
             raise StoreError(f"view {view.name}: its position is {start}, but its table is gone", hint=_REPAIR)
-        load = _loader(db, view) if start else lambda _key: None
+        load = _loader(db, view) if start else _nothing
         changes = list(_folded(store, db, view, (start, stop), load))
     with store.transaction() as db:
         if stored_position(db, view) != start:
@@ -253,6 +253,10 @@ def _memory(view: View) -> Generator[sqlite3.Connection]:
         yield memory
     finally:
         memory.close()
+
+
+def _nothing(_key: str) -> None:
+    """Load no row: nothing was folded before."""
 
 
 def _loader(db: sqlite3.Connection, view: View) -> Callable[[str], JsonObject | None]:

@@ -137,7 +137,7 @@ def test_every_row_carries_a_digest_of_its_columns(keys: KeyStore) -> None:
                 expected = b"a2a-ledger/row/v1\0" + table.encode() + b"\0"
                 for value in values:
                     octets = value if isinstance(value, bytes) else str(value).encode()
-                    letter = {str: b"s", int: b"i", bytes: b"b"}[type(value)]
+                    letter = b"b" if isinstance(value, bytes) else b"i" if isinstance(value, int) else b"s"
                     expected += letter + len(octets).to_bytes(8, "big") + octets
                 assert digest == hashlib.sha256(expected).digest()
                 seen += 1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.store import RawTables, Store
 
 _REMEMBERED = 4096  # keys held at once
+_BOXES_REMEMBERED = 256  # keys of boxes, which are larger: a log tells one task after the other
 _TABLES = ("stream_keys", "streams", "redaction_keys", "facts")
 _BOX_KEYS = "box_keys"
 
@@ -111,7 +112,7 @@ class AuditKeys:
         """
         owner = owner_of(stream)
         if (owner, key_id) not in self._boxes:
-            if len(self._boxes) >= _REMEMBERED:
+            if len(self._boxes) >= _BOXES_REMEMBERED:
                 self._boxes.clear()
             try:
                 self._boxes[owner, key_id] = self._store.keys.boxes.find(owner, key_id)

@@ -174,7 +174,7 @@ def _storage_notes(events: EventPass) -> list[str]:
         for record in events.erased
     ]
     if events.clear:
-        notes.append(f"{events.clear} events lie in clear in the database; `a2a-ledger migrate` seals them")
+        notes.append(f"{events.clear} events lie in clear in the database: they were written before rows were sealed")
     return notes
 
 

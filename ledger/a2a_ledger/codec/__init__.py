@@ -35,6 +35,7 @@ from a2a_ledger.codec.commitments import (
 )
 from a2a_ledger.codec.container import (
     NONCES,
+    SEALED_ROW,
     Boxes,
     FindBoxes,
     Place,
@@ -67,6 +68,7 @@ __all__ = [
     "MAX_RECORD",
     "MAX_SAFE",
     "NONCES",
+    "SEALED_ROW",
     "SECRET",
     "BlobRef",
     "Boxes",

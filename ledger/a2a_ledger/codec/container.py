@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 NONCES = 24
 """Octets of fresh randomness that one container takes: two nonces."""
 
+SEALED_ROW = b"\x96\x02"
+"""How every row of container version 2 begins: a list of six, the version."""
+
 _NONCE = 12
 _CLEAR = 1
 _SEALED = 2
@@ -158,9 +161,14 @@ def _unpack_sealed(
 
 def sealed_by(state: object) -> bytes | None:
     """Return the id of the keys that a row or a large blob was sealed under; None: it lies in clear."""
-    stored = _unpack(state)
-    if isinstance(stored, list) and len(fields := cast("list[object]", stored)) > 1 and fields[0] == _SEALED:
-        return fields[1] if isinstance(fields[1], bytes) else None
+    fields = _sealed_fields(_unpack(state))
+    return fields[0] if fields and isinstance(fields[0], bytes) else None
+
+
+def _sealed_fields(stored: object) -> list[object] | None:
+    """Return what stands behind the version of a sealed row or blob; None: it is none."""
+    if isinstance(stored, list) and stored[:1] == [_SEALED]:
+        return cast("list[object]", stored)[1:]
     return None
 
 
@@ -190,14 +198,14 @@ def unpack_parts(
         MissingKeysError: The keys that it names are not there (raised by `find`).
     """
     value = _unpack(stored)
-    if isinstance(value, list) and value and cast("list[object]", value)[0] == _SEALED:
-        fields = cast("list[object]", value)[1:]
+    fields = _sealed_fields(value)
+    if fields is not None:
         if len(fields) != _BLOB_FIELDS or not all(isinstance(field, bytes) for field in fields):
             raise FormatError("expected a sealed blob [2, key id, nonce, box], found another shape")
         if place is None or find is None:
             raise FormatError("expected parts that are not sealed, found a box: open the ledger by its directory")
         key_id, nonce, box = cast("list[bytes]", fields)
-        value = _unpack(find(place.stream, key_id).open(_BLOB + blob, place, nonce, box))
+        return read_parts(_unpack(find(place.stream, key_id).open(_BLOB + blob, place, nonce, box)))
     return read_parts(value)
 
 

@@ -1,8 +1,7 @@
 """The keys of boxes in keys.db: a record key and a blob key for each stream, and their generations.
 
 Every stream but `ledger` has them (docs/format.md sections 13.1 and 13.2); a findings stream uses those of the
-stream that it is about. An erasure gives its task a new generation before its event is logged, wraps the rows
-again, and destroys the older ones. The id in a container says which generation sealed it.
+stream that it is about. The id in a container says which generation sealed it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TABLE = (
     " blob BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (stream, generation)) WITHOUT ROWID"
 )
 
-_REMEMBERED = 65536  # keys kept in memory
+_REMEMBERED = 4096  # keys kept in memory: those of the streams used last
 _PAIR = 2 * KEY_SIZE
 _FINDINGS = "findings:"
 _PEER = "peer:"
@@ -125,29 +124,6 @@ class BoxKeyStore:
             [_row(owner, 0, *pair) for owner, pair in zip(names, pairs, strict=True)],
         )
         return [BoxKeys(*pair, 0) for pair in pairs]
-
-    def renew(self, owner: str) -> BoxKeys:
-        """Give a stream its next generation; durable, and used for every new row, when this returns."""
-        drawn = self._entropy(_PAIR)
-        pair = drawn[:KEY_SIZE], drawn[KEY_SIZE:]
-        with self._writing() as connection:
-            before = _read(connection, owner)
-            made = BoxKeys(*pair, 0 if before is None else before.generation + 1)
-            connection.execute("INSERT INTO box_keys VALUES (?, ?, ?, ?, ?, ?)", _row(owner, made.generation, *pair))
-        self._remember(owner, made)
-        return made
-
-    def destroy_older(self, owner: str) -> None:
-        """Remove all generations of a stream but its newest; their octets are gone when the file is compacted."""
-        with self._writing() as connection:
-            connection.execute(
-                "DELETE FROM box_keys WHERE stream = ?1"
-                " AND generation < (SELECT max(generation) FROM box_keys WHERE stream = ?1)",
-                (owner,),
-            )
-        with self._lock:
-            for known in [known for known in self._by_id if known[0] == owner]:
-                del self._by_id[known]
 
     def look_again(self, stream: str | None) -> None:
         """Forget which keys are a stream's newest (None: all streams'): another process has given it new ones."""

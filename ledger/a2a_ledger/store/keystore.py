@@ -303,11 +303,6 @@ class KeyStore:
             row = (name, value, row_digest("facts", name, value))
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
 
-    def drop_fact(self, name: str) -> None:
-        """Remove a fact."""
-        with self._writing() as connection:
-            connection.execute("DELETE FROM facts WHERE name = ?", (name,))
-
     # ---- the file
 
     def close(self) -> None:
