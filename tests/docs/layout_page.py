@@ -48,7 +48,7 @@ ORDER = (
             "divergence",
         ),
     ),
-    ("Reading and sealing", ("card", "contract", "signature", "wire", "codec", "merkle", "keys")),
+    ("Reading and sealing", ("card", "contract", "signature", "wire", "codec", "merkle", "keys", "sealing")),
     ("Facts and errors", ("events", "errors")),
 )
 
