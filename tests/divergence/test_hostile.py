@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,3 +149,20 @@ def test_contracts_of_any_kind(data: st.DataObject) -> None:
     story.answer(request, task("completed"))
     story.fetch(card())
     _judged(story.records)
+
+
+@pytest.mark.parametrize("rule_set", ["1", "2"])
+@pytest.mark.parametrize(
+    "challenges",
+    [
+        [("WWW-Authenticate", 'Basic realm="users", Basic realm="admins"')],
+        [("WWW-Authenticate", 'Basic realm="users"'), ("WWW-Authenticate", 'Basic realm="admins"')],
+    ],
+    ids=["one header", "two headers"],
+)
+def test_one_thing_said_twice_in_a_message_is_found_once(challenges: list[tuple[str, str]], rule_set: str) -> None:
+    story = Story()
+    served = card(required=({"oauth": ("tasks:read",)},))
+    story.answer(story.begun(served), status=401, headers=challenges, body=b"")
+    found = [one for one in story.findings(rule_set=rule_set) if one.rule == "auth-demand"]
+    assert [one.observed["asked"] for one in found] == ["Basic"]

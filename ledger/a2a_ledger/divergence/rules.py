@@ -33,7 +33,7 @@ from a2a_ledger.divergence.task_case import SERVER
 from a2a_ledger.wire import SILENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
@@ -101,7 +101,20 @@ def _judge(  # noqa: PLR0913 - as `judge`
     found = list(_of_task(record, task, peer, profile, lookup))
     if earlier is not None and peer is not None and is_inbound(record):
         found += stale_send(Matter(record, task, profile, lookup, task.request_of(record)), peer)
-    return [finding for finding in found if task.is_new(finding)]
+    return _once(finding for finding in found if task.is_new(finding))
+
+
+def _once(found: Iterable[Finding]) -> list[Finding]:
+    """Keep one finding for each rule, trigger and subject: what a message says twice, it has said once.
+
+    A violation is named by its rule, its trigger and its subject; a second of one name has no place in a ledger.
+    """
+    kept: dict[tuple[str, int, str], Finding] = {}
+    for finding in found:
+        key = (finding.rule, finding.trigger.n, finding.subject)
+        if key not in kept or (finding.certainty == "certain" and kept[key].certainty != "certain"):
+            kept[key] = finding
+    return list(kept.values())
 
 
 def _of_task(
