@@ -1,0 +1,2320 @@
+#!/usr/bin/env python3
+"""Verify an evidence bundle of a2a-ledger with this one file: Python 3.11 or later, and the library `cryptography`.
+
+    python a2a_verify.py BUNDLE.zip [--policy FILE] [--trust VKEY]... [--earlier NOTE]...
+                         [--format text|json] [--require LETTERS]
+
+It is written from docs/format.md, numbered like its section 12, and shares no line with the program that wrote the
+bundle. It reads its arguments and nothing else: no network, nothing written, nothing run or taken for a reason to
+believe that a bundle holds.
+
+Each claim is VALID, INVALID, or NOT PROVEN with what would settle it. Claim R is never VALID here: judging again needs
+the whole book of rules. What this file does of it is said in its detail, and a contradiction that it meets makes R
+INVALID. So `verified` needs `--require I,L,P,C2`, and says then nothing of R.
+
+Exit 0: verified, 1: invalid, 2: the command or what the reader gave cannot be used, 3: not proven.
+Limits: those of docs/format.md 11.1, and 20,000 signature checks and 20,000 holes a bundle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import math
+import re
+import struct
+import sys
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+
+try:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+except ImportError:
+    sys.stderr.write("a2a_verify: the Python library `cryptography` is missing: pip install cryptography\n")
+    sys.exit(2)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | bool | None"
+Object: TypeAlias = "dict[str, Json]"
+
+
+class RefusedError(Exception):
+    """What was read is not what docs/format.md says."""
+
+
+class UsageError(Exception):
+    """What the reader gave cannot be used."""
+
+
+def sha256(*pieces: bytes) -> bytes:
+    """Return the SHA-256 of the pieces, one after the other."""
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.digest()
+
+
+# ======== Canonical JSON (docs/format.md 3.2)
+
+MAX_INTEGER: Final = 2**53 - 1
+MAX_DEPTH: Final = 16
+
+
+def read_json(data: bytes) -> Json:
+    """Read octets that are the one spelling of a value; refuse all else."""
+    try:
+        value = cast(
+            "Json",
+            json.loads(data.decode(), parse_int=_integer, parse_float=_no_number, parse_constant=_no_number),
+        )
+        again = write_json(value)
+    except (ValueError, RecursionError) as problem:
+        raise RefusedError(f"is no canonical JSON: {problem!s:.120}") from None
+    if again != data:
+        raise RefusedError("is no canonical JSON: its own re-serialisation differs from it")
+    return value
+
+
+def write_json(value: Json) -> bytes:
+    """Return the RFC 8785 octets of a value of the record profile."""
+    _check_json(value, MAX_DEPTH)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _integer(token: str) -> int:
+    if len(token) > 17:  # noqa: PLR2004 - a sign and the sixteen digits of 2^53-1
+        raise ValueError("a number out of range")
+    return int(token)
+
+
+def _no_number(token: str) -> Json:
+    raise ValueError(f"{token:.20} is no integer")
+
+
+def _check_json(value: object, depth: int) -> None:
+    if isinstance(value, dict):
+        members = cast("dict[object, object]", value)
+        if depth == 0 or not all(isinstance(key, str) and key.isascii() for key in members):
+            raise ValueError("nested too deep, or a key outside of ASCII")
+        for member in members.values():
+            _check_json(member, depth - 1)
+    elif isinstance(value, list):
+        if depth == 0:
+            raise ValueError("nested too deep")
+        for item in cast("list[object]", value):
+            _check_json(item, depth - 1)
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
+        raise ValueError("a number out of range")
+
+
+def same(one: Json, other: Json) -> bool:
+    """Say whether two values are one, octet for octet: 1 is not true."""
+    return write_json(one) == write_json(other)
+
+
+def as_object(value: Json) -> Object:
+    """Return an object; of what is none, an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def number(value: Json) -> int | None:
+    """Return an integer; None for what is none, and true and false are none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+# ======== Keys and signatures (6.1)
+
+_P: Final = 2**255 - 19  # RFC 8032, section 5.1
+_D: Final = -121665 * pow(121666, -1, _P) % _P
+NOTE_KEY: Final = 1
+COSIGNER: Final = 4
+ROLES: Final = ("log", "statement", "export", "witness", "peer")
+MAX_CHECKS: Final = 20_000
+
+
+class _Budget:
+    """How many signatures may still be checked: a hostile bundle can ask for millions."""
+
+    left = MAX_CHECKS
+
+
+@lru_cache(maxsize=4096)
+def key_problem(public: bytes) -> str:
+    """Say why a public key is refused; "" if it is a canonical point of large order."""
+    y = int.from_bytes(public, "little") & (2**255 - 1)
+    if len(public) != 32 or y >= _P:  # noqa: PLR2004 - RFC 8032: 32 octets
+        return "is not canonical"
+    square = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
+    x = pow(square, (_P + 3) // 8, _P)
+    if x * x % _P != square:
+        x = x * pow(2, (_P - 1) // 4, _P) % _P
+    if x * x % _P != square:
+        return "is no point of the curve"
+    for _ in range(3):  # a point whose order divides 8 is the neutral one after three doublings
+        product = _D * x * x % _P * y % _P * y % _P
+        x, y = (
+            2 * x * y * pow(1 + product, -1, _P) % _P,
+            (y * y + x * x) * pow(1 - product, -1, _P) % _P,
+        )
+    return "has small order" if (x, y) == (0, 1) else ""
+
+
+class Key(NamedTuple):
+    """A C2SP verifier key; only types 01 and 04 can verify anything here."""
+
+    name: str
+    id: str
+    kind: int
+    public: bytes
+
+    @property
+    def vkey(self) -> str:
+        """Return the key as text."""
+        return f"{self.name}+{self.id}+{base64.b64encode(bytes([self.kind]) + self.public).decode()}"
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        """Say whether this key made an Ed25519 signature."""
+        if self.kind not in {NOTE_KEY, COSIGNER} or len(signature) != 64:  # noqa: PLR2004 - RFC 8032
+            return False
+        _Budget.left -= 1
+        if _Budget.left < 0:
+            raise RefusedError(f"more than {MAX_CHECKS} signatures would have to be checked")
+        try:
+            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+def read_base64(text: str) -> bytes:
+    """Read standard base64 that has one spelling."""
+    try:
+        data = base64.b64decode(text.encode("ascii"), validate=True)
+    except (ValueError, binascii.Error):
+        raise RefusedError(f"{text[:40]!a} is no base64") from None
+    if base64.b64encode(data).decode() != text:
+        raise RefusedError(f"{text[:40]!a} is not the one spelling of its octets in base64")
+    return data
+
+
+def is_key_name(name: str) -> bool:
+    """Say whether C2SP signed-note allows this name for a key."""
+    return bool(name) and "+" not in name and not any(char.isspace() for char in name)
+
+
+def read_vkey(text: str) -> Key:
+    """Read a vkey; its key id is checked, and a key under which a signature proves nothing is refused."""
+    match text.split("+", 2):
+        case [name, key_id, encoded] if is_key_name(name) and re.fullmatch("[0-9a-f]{8}", key_id):
+            blob = read_base64(encoded)
+        case _:
+            raise RefusedError(f"{text[:80]!a} is not <name>+<8 hex digits>+<base64>")
+    kind, public = (blob[0], blob[1:]) if blob else (0, b"")
+    if kind in {NOTE_KEY, COSIGNER}:
+        problem = key_problem(public)
+        if not problem and sha256(name.encode(), b"\n", blob)[:4].hex() != key_id:
+            problem = "has another key id than it states"
+        if problem:
+            raise RefusedError(f"the key {text[:80]!a} {problem}")
+    elif kind not in {2, 5, 6}:  # types of signed-note that do not verify here
+        raise RefusedError(f"the key {text[:80]!a} is of no known type")
+    return Key(name, key_id, kind, public)
+
+
+# ======== The tree (5)
+
+
+def leaf_hash(leaf: bytes) -> bytes:
+    """Return the hash of a leaf in the tree."""
+    return sha256(b"\x00", leaf)
+
+
+def root_by_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes | None:
+    """Return the root that a path leads to, RFC 9162 section 2.1.3.2; None if the path has another length."""
+    if not 0 <= index < size:
+        return None
+    at, last, found = index, size - 1, leaf
+    for sibling in path:
+        if last == 0:
+            return None
+        if at % 2 or at == last:
+            found = sha256(b"\x01", sibling, found)
+            while at and not at % 2:
+                at, last = at >> 1, last >> 1
+        else:
+            found = sha256(b"\x01", found, sibling)
+        at, last = at >> 1, last >> 1
+    return found if last == 0 else None
+
+
+def is_consistent(old: tuple[int, bytes], new: tuple[int, bytes], path: Sequence[bytes]) -> bool:
+    """Say whether a path proves that the new head extends the old one, RFC 9162 section 2.1.4.2."""
+    (old_size, old_root), (new_size, new_root) = old, new
+    if old_size == new_size:
+        return not path and old_root == new_root
+    if not 0 < old_size < new_size:
+        return False
+    rest = list(path)
+    if old_size & (old_size - 1) == 0:
+        rest.insert(0, old_root)
+    if not rest:
+        return False
+    at, last = old_size - 1, new_size - 1
+    while at % 2:
+        at, last = at >> 1, last >> 1
+    made_old = made_new = rest[0]
+    for sibling in rest[1:]:
+        if last == 0:
+            return False
+        if at % 2 or at == last:
+            made_old, made_new = sha256(b"\x01", sibling, made_old), sha256(b"\x01", sibling, made_new)
+            while at and not at % 2:
+                at, last = at >> 1, last >> 1
+        else:
+            made_new = sha256(b"\x01", made_new, sibling)
+        at, last = at >> 1, last >> 1
+    return last == 0 and made_old == old_root and made_new == new_root
+
+
+# ======== Signed notes, checkpoints and proofs (6.1; C2SP signed-note, tlog-checkpoint, tlog-cosignature, tlog-proof)
+
+MAX_NOTE: Final = 1_000_000
+MAX_LINES: Final = 100
+MAX_SIZE: Final = 2**63 - 1
+
+
+class Line(NamedTuple):
+    """One signature line of a note."""
+
+    name: str
+    key_id: str
+    signature: bytes
+
+
+class Head(NamedTuple):
+    """A checkpoint as it was read, not yet verified."""
+
+    origin: str
+    size: int
+    root: bytes
+    text: str  # what is signed
+    lines: tuple[Line, ...]
+
+
+class Signed(NamedTuple):
+    """A signature that verified; a cosignature states a time."""
+
+    key: Key
+    time: int | None
+
+
+def read_text(data: bytes) -> str:
+    """Read UTF-8 without control characters but line feeds."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise RefusedError("is no UTF-8 text") from None
+    if len(data) > MAX_NOTE or any(char < " " and char != "\n" for char in text):
+        raise RefusedError("is too large, or holds control characters")
+    return text
+
+
+def read_decimal(text: str) -> int:
+    """Read a decimal number without leading zeros, below 2^63."""
+    if not re.fullmatch("0|[1-9][0-9]{0,18}", text) or int(text) > MAX_SIZE:
+        raise RefusedError(f"{text[:40]!a} is no decimal number below 2^63")
+    return int(text)
+
+
+def read_hash(text: str) -> bytes:
+    """Read the base64 of 32 octets."""
+    digest = read_base64(text)
+    if len(digest) != 32:  # noqa: PLR2004 - SHA-256
+        raise RefusedError(f"{text[:60]!a} is no hash of 32 octets")
+    return digest
+
+
+def read_head(note: bytes) -> Head:
+    """Read a signed note that holds a checkpoint."""
+    whole = read_text(note)
+    text, middle, tail = whole.rpartition("\n\n")
+    lines = tail.split("\n")
+    if not middle or lines[-1] or not 2 <= len(lines) <= MAX_LINES + 1:  # noqa: PLR2004 - a line and its end
+        raise RefusedError("is not a text, an empty line, and up to 100 signature lines")
+    text += "\n"
+    stated = text.split("\n")[:-1]
+    if len(stated) < 3 or "" in stated:  # noqa: PLR2004 - origin, size, root
+        raise RefusedError("is no checkpoint: expected lines for origin, size and root")
+    read = tuple(_read_line(line) for line in lines[:-1])
+    return Head(stated[0], read_decimal(stated[1]), read_hash(stated[2]), text, read)
+
+
+def _read_line(line: str) -> Line:
+    match line.split(" "):
+        case ["—", name, encoded] if is_key_name(name):
+            blob = read_base64(encoded)
+        case _:
+            raise RefusedError(f"{line[:60]!a} is no signature line")
+    if len(blob) < 5:  # noqa: PLR2004 - a key id and at least one octet
+        raise RefusedError(f"{line[:60]!a} holds no signature")
+    return Line(name, blob[:4].hex(), blob[4:])
+
+
+def open_head(head: Head, keys: Iterable[Key]) -> list[Signed]:
+    """Verify a checkpoint by known keys; one named as its origin must have signed, and none of them wrongly."""
+    known = {(key.name, key.id): key for key in keys if key.kind in {NOTE_KEY, COSIGNER}}
+    found: list[Signed] = []
+    for line in head.lines:
+        key = known.get((line.name, line.key_id))
+        if key is None:
+            continue
+        message, signature, time = head.text.encode(), line.signature, None
+        if key.kind == COSIGNER:
+            time, signature = int.from_bytes(signature[:8], "big"), signature[8:]
+            message = b"cosignature/v1\ntime %d\n" % time + message
+        if (time or 0) > MAX_SIZE or not key.verifies(signature, message):
+            raise RefusedError(f"the signature of {key.name}+{key.id} does not verify")
+        found.append(Signed(key, time))
+    if not any(signed.key.kind == NOTE_KEY and signed.key.name == head.origin for signed in found):
+        raise RefusedError(f"no known key of log {head.origin[:80]!a} signed it")
+    return found
+
+
+def read_proof(data: bytes, note: bytes) -> tuple[int, list[bytes]]:
+    """Read a tlog-proof@v1 that leads to exactly this note, without an extra line: index and path."""
+    top, _, rest = read_text(data).partition("\n\n")
+    lines = top.split("\n")
+    if rest.encode() != note:
+        raise RefusedError("leads to another checkpoint than data/log/checkpoint")
+    if lines[0] != "c2sp.org/tlog-proof@v1" or len(lines) < 2 or not lines[1].startswith("index "):  # noqa: PLR2004
+        raise RefusedError("is no tlog-proof@v1 without an extra line")
+    return read_decimal(lines[1].removeprefix("index ")), [read_hash(line) for line in lines[2:]]
+
+
+# ======== What the reader trusts (6.1; C2SP tlog-policy)
+
+
+@dataclass(slots=True)
+class Policy:
+    """The keys that the reader trusts, and the witnesses that he asks for."""
+
+    logs: list[Key] = field(default_factory=list[Key])
+    witnesses: dict[str, Key] = field(default_factory=dict[str, Key])  # by their name in the policy
+    more_witnesses: list[Key] = field(default_factory=list[Key])
+    groups: dict[str, tuple[int, list[str]]] = field(default_factory=dict[str, tuple[int, list[str]]])
+    quorum: str = ""
+    members: set[str] = field(default_factory=set[str])
+    seen: set[bytes] = field(default_factory=set[bytes])  # one key has one role, once
+
+    def add(self, role: str, vkey: str, name: str = "") -> None:
+        """Trust a key for a role."""
+        key = read_vkey(vkey)
+        if key.kind in {NOTE_KEY, COSIGNER} and (key.kind == COSIGNER) != (role == "witness"):
+            raise RefusedError(f"a key of type {key.kind:02x} cannot be a {role} key")
+        if key.public in self.seen:
+            raise RefusedError(f"the key {vkey[:80]!a} is given twice")
+        self.seen.add(key.public)
+        if role == "log":
+            self.logs.append(key)
+        elif role == "witness" and name:
+            self.witnesses[name] = key
+        elif role == "witness":
+            self.more_witnesses.append(key)
+
+    def is_met(self, name: str, cosigners: set[Key], depth: int = 0) -> bool:
+        """Say whether a witness, or enough of a group, has cosigned."""
+        if name in self.groups and depth <= len(self.groups):
+            needed, members = self.groups[name]
+            return sum(self.is_met(member, cosigners, depth + 1) for member in members) >= needed
+        return name in self.witnesses and self.witnesses[name] in cosigners
+
+
+def read_policy(data: bytes) -> Policy:
+    """Read a tlog-policy file with our comment lines."""
+    policy = Policy()
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError:
+        raise RefusedError("the policy is no UTF-8 text") from None
+    for count, line in enumerate(lines, 1):
+        try:
+            _read_policy_line(policy, line)
+        except RefusedError as problem:
+            raise RefusedError(f"policy line {count}: {problem}") from None
+    if not policy.quorum:
+        raise RefusedError("the policy has no quorum line: write `quorum none` to ask for no witness")
+    return policy
+
+
+def _read_policy_line(policy: Policy, line: str) -> None:
+    if any((char < " " and char != "\t") or char == "\x7f" for char in line):
+        raise RefusedError("holds control characters")
+    ours = re.fullmatch(r"[ \t]*#[ \t]*a2a-ledger:(.*)", line)
+    fields = [field for field in re.split("[ \t]+", ours[1] if ours else line) if field]
+    if ours:
+        _read_our_line(policy, fields)
+    elif fields and not fields[0].startswith("#"):
+        _read_c2sp_line(policy, fields)
+
+
+def _read_our_line(policy: Policy, fields: list[str]) -> None:
+    match fields:
+        case [role, vkey] if role in ROLES:
+            policy.add(role, vkey)
+        case ["card", _url, _jwk]:
+            pass  # keys of cards: this file judges no card's signature, and says so under S
+        case _:
+            raise RefusedError("expected `# a2a-ledger: <role> <vkey>` or `# a2a-ledger: card <url> <key>`")
+
+
+def _read_c2sp_line(policy: Policy, fields: list[str]) -> None:
+    match fields:
+        case ["log", vkey] | ["log", vkey, _]:
+            policy.add("log", vkey)
+        case ["witness", name, vkey] | ["witness", name, vkey, _]:
+            _define(policy, name)
+            policy.add("witness", vkey, name)
+        case ["group", name, threshold, *members] if members:
+            _define(policy, name)
+            _read_group(policy, name, threshold, members)
+        case ["quorum", name] if not policy.quorum:
+            if name not in {"none", *policy.witnesses, *policy.groups}:
+                raise RefusedError(f"{name[:80]!a} is no witness or group of a line above")
+            policy.quorum = name
+        case _:
+            raise RefusedError(f"is none of log, witness, group and one quorum: {fields[0][:80]!a}")
+
+
+def _define(policy: Policy, name: str) -> None:
+    if name in {"none", *policy.witnesses, *policy.groups}:
+        raise RefusedError(f"the name {name[:80]!a} is taken")
+
+
+def _read_group(policy: Policy, name: str, threshold: str, members: list[str]) -> None:
+    for member in members:
+        if member not in {*policy.witnesses, *policy.groups} or member in policy.members:
+            raise RefusedError(f"{member[:80]!a} is not above, or is a member already")
+        policy.members.add(member)
+    needed = {"all": len(members), "any": 1}.get(threshold) or read_decimal(threshold)
+    if not 1 <= needed <= len(members):
+        raise RefusedError(f"{needed} of {len(members)} members can never be")
+    policy.groups[name] = (needed, members)
+
+
+# ======== Step 1: the zip (11.1)
+
+MAX_FILES: Final = 10_000
+MAX_FILE: Final = 64 << 20
+MAX_ALL: Final = 1 << 30
+MAX_RATIO: Final = 200
+_END = struct.Struct("<4s4H2IH")
+_CENTRAL = struct.Struct("<4s6H3I5H2I")
+_LOCAL = struct.Struct("<4s5H3I2H")
+_NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+
+
+class Entry(NamedTuple):
+    """One line of the zip's directory."""
+
+    name: str
+    shared: tuple[int, ...]  # what the local header repeats: version to the length of the name, and no extra
+    method: int
+    crc: int
+    packed: int
+    size: int
+    offset: int
+
+
+def read_zip(data: bytes) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of a zip that every reader reads alike, and which of them do not fit their checksum."""
+    entries, directory = _read_directory(data)
+    _check_names([entry.name for entry in entries])
+    for entry in entries:  # before a single octet is unpacked
+        most = most_octets(entry.name)
+        if most is not None and entry.size > most:
+            raise RefusedError(f"{entry.name}: {entry.size} octets; such a file may have {most}")
+    files: dict[str, bytes] = {}
+    damaged: list[str] = []
+    at = 0
+    for entry in sorted(entries, key=lambda entry: entry.offset):
+        start = at + _LOCAL.size + len(entry.name)
+        stop = start + entry.packed
+        if entry.offset != at or stop > directory:
+            raise RefusedError(f"{entry.name}: begins elsewhere than behind the file before it")
+        magic, *header = _LOCAL.unpack_from(data, at)
+        named = data[at + _LOCAL.size : start]
+        if magic != b"PK\x03\x04" or tuple(header) != entry.shared or named != entry.name.encode():
+            raise RefusedError(f"{entry.name}: its own header is not what the directory says")
+        files[entry.name] = _unpack(entry, data[start:stop])
+        if zlib.crc32(files[entry.name]) != entry.crc:
+            damaged.append(entry.name)
+        at = stop
+    if at != directory:
+        raise RefusedError("octets between the last file and the directory belong to no file")
+    return files, damaged
+
+
+def read_bag(data: bytes) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of a zip that is a BagIt bag, and which of them do not fit their checksum."""
+    files, damaged = read_zip(data)
+    if not {"bagit.txt", MANIFEST, TAGS} <= files.keys():
+        raise RefusedError("is no bag: bagit.txt or a manifest is missing")
+    return files, damaged
+
+
+def _read_directory(data: bytes) -> tuple[list[Entry], int]:
+    """Return the entries of the directory, and where it begins."""
+    if len(data) < _END.size:
+        raise RefusedError("is too short for a zip")
+    end = len(data) - _END.size
+    magic, disk, first_disk, here, count, length, start, comment = _END.unpack_from(data, end)
+    if magic != b"PK\x05\x06" or disk or first_disk or comment or here != count:
+        raise RefusedError("does not end in the end record of a plain zip")
+    if count > MAX_FILES or start + length != end:
+        raise RefusedError("has too many files, or octets beside its directory")
+    entries: list[Entry] = []
+    at = start
+    for _ in range(count):
+        if at + _CENTRAL.size > end:
+            raise RefusedError("breaks off in its directory")
+        fields = _CENTRAL.unpack_from(data, at)
+        raw = data[at + _CENTRAL.size : min(end, at + _CENTRAL.size + fields[10])]
+        entries.append(_read_entry(fields, raw))
+        at += _CENTRAL.size + len(raw)
+    if at != end:
+        raise RefusedError("has octets in its directory that belong to no entry")
+    if sum(entry.size for entry in entries) > MAX_ALL:
+        raise RefusedError("has more than 1 GiB of files")
+    return entries, start
+
+
+def _read_entry(fields: tuple[bytes | int, ...], raw: bytes) -> Entry:
+    numbers = cast("tuple[int, ...]", fields[1:])
+    _made_by, version, flags, method, time, date, crc, packed, size, length, extra, comment, disk = numbers[:13]
+    _internal, external, offset = numbers[13:]
+    name = raw.decode("ascii", errors="replace")
+    plain_file = (external >> 16) & 0o170000 in {0, 0o100000}
+    if fields[0] != b"PK\x01\x02" or len(raw) != length or extra or comment or disk or not plain_file:
+        raise RefusedError(f"{name[:80]!a}: is no plain file without extra fields")
+    if flags & ~0x0800 or method not in {0, 8}:  # bit 11: the name is UTF-8
+        raise RefusedError(f"{name[:80]!a}: is encrypted, streamed, or packed by another method than deflate")
+    if size > MAX_FILE or (method == 0 and packed != size) or size > MAX_RATIO * packed:
+        raise RefusedError(f"{name[:80]!a}: unpacks from {packed} to {size} octets")
+    shared = (version, flags, method, time, date, crc, packed, size, length, 0)
+    return Entry(name, shared, method, crc, packed, size, offset)
+
+
+def _check_names(names: list[str]) -> None:
+    folded: set[str] = set()
+    for name in names:
+        if not _NAME.fullmatch(name) or len(name) > 255 or {".", ".."} & set(name.split("/")):  # noqa: PLR2004 - 11.1
+            raise RefusedError(f"{name[:80]!a}: is no plain relative name")
+        if name.lower() in folded:
+            raise RefusedError(f"{name}: is there twice, perhaps in other letter case")
+        folded.add(name.lower())
+    for name in folded:
+        segments = name.split("/")
+        if any("/".join(segments[:count]) in folded for count in range(1, len(segments))):
+            raise RefusedError(f"{name}: lies in a folder that is a file")
+
+
+def _unpack(entry: Entry, packed: bytes) -> bytes:
+    if entry.method == 0:
+        return packed
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        content = unpacker.decompress(packed, entry.size + 1)
+    except zlib.error:
+        raise RefusedError(f"{entry.name}: does not unpack") from None
+    if len(content) != entry.size or not unpacker.eof or unpacker.unused_data:
+        raise RefusedError(f"{entry.name}: unpacks to another size than the directory says")
+    return content
+
+
+# ======== Step 2: the files and their manifests (11.2)
+
+CHECKPOINT: Final = "data/log/checkpoint"
+EVENTS: Final = "data/log/events.jsonl"
+INDEX: Final = "data/log/index.tsv"
+CLAIMS: Final = "data/claims.json"
+STATEMENT: Final = "data/export.dsse.json"
+CUSTODY: Final = "data/custody.json"
+EXPECTED: Final = "data/replay/expected.jsonl"
+MANIFEST: Final = "manifest-sha256.txt"
+TAGS: Final = "tagmanifest-sha256.txt"
+SIGNATURE: Final = "tagmanifest-sha256.txt.sig"
+NEEDED: Final = (
+    *("README.txt", "bag-info.txt", "data/policy.example.txt", "data/replay/engine.json"),
+    *("data/replay/profile.toml", CHECKPOINT, CLAIMS, CUSTODY, EVENTS, EXPECTED, INDEX),
+)
+_KIB: Final = 1024
+_KINDS: Final = tuple(
+    (re.compile(pattern), most * _KIB if most > 0 else -most)  # a negative number counts octets, not KiB
+    for pattern, most in (
+        (r"(tag)?manifest-sha256\.txt", 8192),
+        (r"tagmanifest-sha256\.txt\.sig", -64),
+        (r"bagit\.txt|bag-info\.txt|data/log/checkpoint", 64),
+        (r"README\.txt|data/claims\.json", 1024),
+        (r"report\.html", 65536),
+        (r"data/export\.dsse\.json", 4096),
+        (r"data/log/events\.jsonl|data/log/index\.tsv|data/replay/expected\.jsonl", 8192),
+        (r"data/log/proofs/[0-9]+\.tlog-proof", 128),
+        (r"data/log/consistency/[0-9]+-[0-9]+", 16),
+        (r"data/records/[0-9]+\.json", 64),
+        (r"data/records/[0-9]+\.salt|data/blobs/[^/]+/[0-9]+\.salt|data/streams/[^/]+\.key", -32),
+        (r"data/blobs/[^/]+/[0-9]+\.hole", -128),
+        (r"data/blobs/[^/]+/[0-9]+", 65536),
+        (r"data/statements/[0-9]+\.dsse\.json", 1024),
+        (r"data/replay/(engine\.json|profile\.toml)|data/custody\.json|data/policy\.example\.txt", 64),
+        (r"data/keys/untrusted/[^/]+\.vkey", 1),
+    )
+)
+
+
+def most_octets(name: str) -> int | None:
+    """Return how large a file of this name may be; None: a bundle has no such file."""
+    return next((most for pattern, most in _KINDS if pattern.fullmatch(name)), None)
+
+
+class Bundle:
+    """The files of a bundle, and what was found of each claim: faults, or why it is open."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+        self.faults: dict[str, list[str]] = defaultdict(list)
+        self.folders: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(files):
+            self.folders[name.rpartition("/")[0]].append(name)
+
+    def read(self, name: str) -> bytes:
+        """Return a file that has to be there."""
+        if name not in self.files:
+            raise RefusedError(f"{name} is missing")
+        return self.files[name]
+
+    def json(self, name: str) -> Json:
+        """Return the value of a file of canonical JSON."""
+        try:
+            return read_json(self.read(name))
+        except RefusedError as problem:
+            raise RefusedError(_named(name, problem)) from None
+
+    def fault(self, claim: str, problem: object) -> None:
+        """Note what makes a claim INVALID."""
+        self.faults[claim].append(str(problem))
+
+
+def _named(name: str, problem: object) -> str:
+    text = str(problem)
+    return text if text.startswith(name) else f"{name}: {text}"
+
+
+def check_files(bundle: Bundle, damaged: list[str]) -> None:
+    """Hold every file against the manifests, both ways (I)."""
+    for name in bundle.files:
+        if most_octets(name) is None:
+            bundle.fault("I", f"{name}: a bundle has no such file")
+    for name in NEEDED:
+        if name not in bundle.files:
+            bundle.fault("I", f"{name} is missing")
+    if bundle.files["bagit.txt"] != b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n":
+        bundle.fault("I", "bagit.txt: not the two lines of BagIt 1.0")
+    for name in damaged:
+        bundle.fault("I", f"{name}: does not fit its checksum in the zip")
+    payload = {name for name in bundle.files if name.startswith("data/")}
+    _check_manifest(bundle, MANIFEST, payload)
+    _check_manifest(bundle, TAGS, set(bundle.files) - payload - {TAGS, SIGNATURE})
+
+
+def _check_manifest(bundle: Bundle, manifest: str, there: set[str]) -> None:
+    try:
+        listed = _read_manifest(bundle.files[manifest])
+    except RefusedError as problem:
+        bundle.fault("I", f"{manifest}: {problem}")
+        return
+    for name in sorted(listed.keys() ^ there):
+        bundle.fault("I", f"{name}: in {manifest} or in the bundle, not in both")
+    for name in sorted(listed.keys() & there):
+        if sha256(bundle.files[name]).hex() != listed[name]:
+            bundle.fault("I", f"{name}: changed, says {manifest}")
+
+
+def _read_manifest(data: bytes) -> dict[str, str]:
+    lines = data.decode("ascii", errors="replace").split("\n")
+    if lines.pop() != "":
+        raise RefusedError("does not end in a line feed")
+    listed: dict[str, str] = {}
+    for line in lines:
+        match = re.fullmatch(r"([0-9a-f]{64})  ([A-Za-z0-9._/-]+)", line)
+        if match is None or match[2] in listed:
+            raise RefusedError(f"{line[:100]!a} is no line of it, or names a file again")
+        listed[match[2]] = match[1]
+    if list(listed) != sorted(listed):
+        raise RefusedError("is not sorted by name")
+    return listed
+
+
+# ======== Step 3: the leaves (5, 11.2)
+
+_COUNT = re.compile("0|[1-9][0-9]{0,15}")
+
+
+class Leaf(NamedTuple):
+    """One shown leaf, with its row of the index."""
+
+    n: int
+    c: str
+    t: str
+    raw: bytes
+    row: tuple[str, int, str, str]  # stream, version, file of the record, folder of the body
+
+
+def read_leaves(bundle: Bundle, origin: str) -> dict[int, Leaf]:
+    """Return the shown leaves by log index; what is wrong with them is said under P."""
+    leaves: dict[int, Leaf] = {}
+    try:
+        lines = _read_lines(bundle.read(EVENTS))
+        rows = _read_rows(bundle.read(INDEX))
+    except RefusedError as problem:
+        bundle.fault("P", problem)
+        return leaves
+    if len(lines) != len(rows):
+        bundle.fault("P", f"{EVENTS}: not one line for each row of {INDEX}")
+        return leaves
+    before = -1
+    for count, (raw, (line, index, *row)) in enumerate(zip(lines, rows, strict=True), 1):
+        try:
+            n, c, t = _read_leaf(raw, origin)
+        except RefusedError as problem:
+            bundle.fault("P", f"{EVENTS}: line {count}: {problem}")
+            continue
+        if line != count or index != n or n <= before:
+            bundle.fault("P", f"{EVENTS}: line {count} is leaf {n}: {INDEX} lists another, or it is out of order")
+            continue
+        before = n
+        leaves[n] = Leaf(n, c, t, raw, cast("tuple[str, int, str, str]", tuple(row)))
+    return leaves
+
+
+def _read_leaf(raw: bytes, origin: str) -> tuple[int, str, str]:
+    leaf = as_object(read_json(raw))
+    n, c, t = number(leaf.get("n")), leaf.get("c"), leaf.get("t")
+    if n is None or n < 0 or not same(leaf, {"c": c, "log": origin, "n": n, "t": t, "v": 1}):
+        raise RefusedError(f"is no leaf of {origin}")
+    if not (isinstance(c, str) and isinstance(t, str) and _DIGEST.fullmatch(c) and _DIGEST.fullmatch(t)):
+        raise RefusedError("holds no hashes")
+    return n, c, t
+
+
+def _read_lines(data: bytes) -> list[bytes]:
+    *lines, end = data.split(b"\n")
+    if end:
+        raise RefusedError(f"{EVENTS}: the last line does not end in a line feed")
+    return lines
+
+
+def _read_rows(data: bytes) -> list[tuple[int, int, str, int, str, str]]:
+    try:
+        head, *lines = data.decode().split("\n")
+    except UnicodeDecodeError:
+        raise RefusedError(f"{INDEX}: is no UTF-8 text") from None
+    if head != "line\tindex\tstream\tver\trecord\tbody" or not lines or lines.pop() != "":
+        raise RefusedError(f"{INDEX}: has another head line, or no line feed at its end")
+    rows: list[tuple[int, int, str, int, str, str]] = []
+    for line in lines:
+        match line.split("\t"):
+            case [count, n, stream, ver, record, body] if all(map(_COUNT.fullmatch, (count, n, ver))):
+                rows.append((int(count), int(n), stream, int(ver), record, body))
+            case _:
+                raise RefusedError(f"{INDEX}: {line[:80]!a} is no row of it")
+    return rows
+
+
+# ======== Step 4: records and blobs (2, 3)
+
+_EVERY: Final = "stream_commitment?:t holes?:o claimed_at?:t source_file?:t line?:i"
+_CAPTURED: Final = """peer:t peer_url:t fetch?:r raw_hash?:t document_hash?:t contract_hash?:t form:t seed0?:t
+    terms_hash?:t terms_form:t profile_hash:t interface:f extensions:T credential:T credential_visible:b pin?:o
+    caller:t skill?:t card_ids?:T side?:t"""
+_FETCH: Final = """asked_etag?:t asked_modified_since?:t task?:t credential?:C variant?:t asked_version?:t within?:r"""
+# The tables of docs/format.md section 2: field, `?` if it may be left out, and its type: t text, i integer, b boolean,
+# o object, r ref, f interface; T, I, R, F and C are lists of text, integer, ref, interface and credential.
+EVENTS_TABLE: Final[dict[str, str]] = {
+    "ledger.opened.v1": "origin:t nonce:t software:t keys:T predecessor?:o",
+    "key.added.v1": "key_id:t public_key:t role:t vkey:t old?:t signature_new?:t signature_old?:t",
+    "key.retired.v1": "key_id:t role:t vkey:t",
+    "key.revoked.v1": "key_id:t role:t vkey:t size:i",
+    "card.fetched.v1": f"""peer:t peer_url:t url:t answered_url:t source:t purpose:t caller:t status:i flags:T form:t
+        raw_hash?:t document_hash?:t contract_hash?:t seed0?:t dialect?:t interfaces?:F api_keys?:T signature?:o
+        not_modified?:r etag?:t last_modified?:t max_age?:i age?:i no_cache?:b date?:t {_FETCH}""",
+    "card.fetch_failed.v1": f"""peer:t peer_url:t url:t answered_url:t source:t purpose:t caller:t outcome:t status?:i
+        tls_alert?:t {_FETCH}""",
+    "card.manifest.v1": """peer:t peer_url:t raw_hash:t contract_hash:t form:t floor_until:t status:t issued_at?:t
+        key_id?:t who?:t""",
+    "card_key.added.v1": "peer:t peer_url:t kid:t thumbprint:t jwk:o who:t",
+    "card_key.retired.v1": "peer:t peer_url:t kid:t thumbprint:t who:t reason:t",
+    "contract.accepted.v1": """peer:t old_hash:t new_hash:t form:t authorization:t pointers:T acceptance:t who:t
+        fetch:r card_ids?:T profile_hash?:t old_terms?:t new_terms?:t""",
+    "card.served.v1": """url:t raw_hash:t document_hash?:t contract_hash?:t form:t status:i variant?:t caller?:t
+        asked_version?:t fetch?:r""",
+    "freshness.decided.v1": """peer:t decision:t reason:t at_stake:t inputs:o rules:t retry_after?:i old_tag?:t
+        new_tag?:t answer_age_us?:i card?:r refetch?:r change?:t manifest?:r""",
+    "contract.captured.v1": _CAPTURED,
+    "contract.reconstructed.v1": _CAPTURED,
+    "send.aborted.v1": """peer:t reason:t card_gets:i requests:i old_hash?:t new_hash?:t form?:t authorization?:t
+        pointers?:T""",
+    "message.recorded.v1": """peer:t direction:t leg:t binding:t url:t method?:t method_spelled?:t wire_version?:t
+        http_method?:t status?:i message_id?:t task_id?:t context_id?:t state?:t state_read?:t pin?:o pin_seen?:b
+        answers?:r credential?:C extensions?:T sequence?:i error_code?:i error_kind?:t tls_alert?:t trace?:t flags?:T
+        tenant?:t side?:t""",
+    "task.bound.v1": "peer:t task_id:t answers:r context_id?:t",
+    "task.adopted.v1": "peer:t peer_url:t task_id:t context_id?:t",
+    "task.snapshot.v1": "peer:t task_id:t context_id?:t state?:t state_read?:t flags?:T",
+    "violation.detected.v1": """rule:t rule_class:t about:t certainty:t basis:t rule_set:t profile_hash:t peer:t
+        subject:t trigger:r trigger_index:i evidence:R evidence_index:I observed:o not_established:T statement_sha256:t
+        frozen_hash?:t frozen_form?:t task?:t tasks?:T""",
+    "finding.acknowledged.v1": "violation:r who:t why:t",
+    "checkpoint.anchored.v1": "origin:t size:i root:t holder:t kind:t",
+    "content.erased.v1": "scope:t records:R requested_by:t reason:t",
+}
+_DIGEST = re.compile("[0-9a-f]{64}")
+_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+_ORIGIN = re.compile("[a-z0-9][a-z0-9._/-]{0,127}")
+_HOLE = re.compile(rb'\[(0|[1-9][0-9]{0,15}),"([0-9a-f]{64})"\]')
+_MEMBERS: Final = {"at", "blobs", "data", "how", "log", "prev", "stream", "type", "v", "ver"}
+MAX_HOLES: Final = 20_000  # more than `withheld` of a claims.json of 1 MiB can list
+
+
+class Part(NamedTuple):
+    """One part of a blob; `content` is None where it was left out."""
+
+    length: int
+    digest: bytes
+    content: bytes | None
+
+
+class Record(NamedTuple):
+    """A record that its leaf commits to, with the parts of its blobs."""
+
+    n: int
+    c: str
+    t: str
+    type: str
+    stream: str
+    ver: int
+    at: str
+    log: str
+    prev: Json
+    data: Object
+    blobs: dict[str, tuple[Part, ...]]
+    whole: dict[str, bytes]  # the blobs of which no octet was left out
+
+    @property
+    def file(self) -> str:
+        """Return the record's file."""
+        return f"data/records/{self.n}.json"
+
+    def text(self, name: str) -> str | None:
+        """Return a field that is a text."""
+        value = self.data.get(name)
+        return value if isinstance(value, str) else None
+
+
+def fits(kind: str, value: Json) -> bool:
+    """Say whether a value is of a type of the tables of section 2."""
+    if kind in "TIRFC":
+        inner = {"T": "t", "I": "i", "R": "r", "F": "f", "C": "c"}[kind]
+        return isinstance(value, list) and all(fits(inner, item) for item in value)
+    if kind in "rfc":
+        members = {"r": "c:t stream:t ver:i", "f": "binding:t tenant:t url:t version:n", "c": "k:t mac:t scheme:t"}[
+            kind
+        ]
+        named = dict(member.split(":") for member in members.split())
+        return isinstance(value, dict) and all(
+            name in value and fits(inner, value[name]) for name, inner in named.items()
+        )
+    if kind == "i":
+        return number(value) is not None
+    return (value is None and kind == "n") or isinstance(value, {"b": bool, "o": dict}.get(kind, str))
+
+
+def check_data(event: str, data: Object) -> None:
+    """Hold the data of a known event against its table."""
+    for entry in f"{EVENTS_TABLE[event]} {_EVERY}".split() if event in EVENTS_TABLE else ():
+        name, kind = entry.split(":")
+        needed, name = not name.endswith("?"), name.rstrip("?")
+        if (name in data or needed) and not (name in data and fits(kind, data[name])):
+            raise RefusedError(f"field {name} of {event} is missing, or of another type")
+
+
+class Shown:
+    """The records that are what their leaves commit to. Each that is not is a fault, and counts as not shown."""
+
+    def __init__(self, bundle: Bundle, leaves: Mapping[int, Leaf], origin: str) -> None:
+        self.bundle = bundle
+        self.origin = origin
+        self.leaves = leaves
+        self.records: dict[int, Record] = {}
+        self.streams: dict[str, list[Record]] = defaultdict(list)
+        self.places: dict[tuple[str, int], Record] = {}
+        self.keyed: set[str] = set()  # streams whose key is disclosed, and theirs
+        self.holes: list[Json] = []
+        self.used: set[str] = set()
+        self._parts: dict[str, tuple[Part, ...]] = {}
+        for leaf in leaves.values():
+            self.used |= {f"data/records/{leaf.n}.json", f"data/records/{leaf.n}.salt"}
+            try:
+                record = self._read(leaf)
+            except RefusedError as problem:
+                bundle.fault("C1", _named("data/", problem) if str(problem).startswith("data/") else problem)
+                continue
+            self.records[leaf.n] = record
+            self.streams[record.stream].append(record)
+        for records in self.streams.values():
+            records.sort(key=lambda record: (record.ver, record.n))
+            for record in records:
+                self.places[record.stream, record.ver] = record
+
+    def end(self, stream: str) -> int:
+        """Return the last shown version of a stream, -1 if there is none."""
+        return self.streams[stream][-1].ver if self.streams.get(stream) else -1
+
+    def named(self, record: Record, name: str) -> Record | None:
+        """Return the shown event that a field refers to."""
+        ref = as_object(record.data.get(name))
+        stream, ver = ref.get("stream"), number(ref.get("ver"))
+        return self.places.get((stream, ver)) if isinstance(stream, str) and ver is not None else None
+
+    def _read(self, leaf: Leaf) -> Record:
+        name = f"data/records/{leaf.n}.json"
+        raw, salt = self.bundle.read(name), self.bundle.read(f"data/records/{leaf.n}.salt")
+        if len(salt) != 32 or sha256(b"a2a-ledger/record/v1\x00", salt, raw).hex() != leaf.c:  # noqa: PLR2004
+            raise RefusedError(f"{name}: is not the record that leaf {leaf.n} commits to")
+        try:
+            members = as_object(read_json(raw))
+            check_record(members)
+        except RefusedError as problem:
+            raise RefusedError(f"{name}: {problem}") from None
+        if members["log"] != self.origin:
+            raise RefusedError(f"{name}: belongs to another log")
+        refs = cast("dict[str, Object]", members["blobs"])
+        body = f"data/blobs/{refs['body']['id']}" if "body" in refs else "-"
+        stream, ver = cast("str", members["stream"]), cast("int", members["ver"])
+        if leaf.row != (stream, ver, name, body):
+            raise RefusedError(f"{name}: {INDEX} lists another event there")
+        blobs = {role: self._blob(name, role, ref) for role, ref in refs.items()}
+        for role, parts in blobs.items():
+            for count, part in enumerate(parts):
+                if part.content is None and len(self.holes) <= MAX_HOLES:
+                    self.holes.append(
+                        {"blob": refs[role]["id"], "index": leaf.n, "part": count, "role": role, "size": part.length}
+                    )
+        whole = {
+            role: b"".join(part.content or b"" for part in parts)
+            for role, parts in blobs.items()
+            if refs[role]["kept"] == "all" and all(part.content is not None for part in parts)
+        }
+        texts = cast("dict[str, str]", members)
+        return Record(
+            *(leaf.n, leaf.c, leaf.t, texts["type"], stream, ver, texts["at"], texts["log"]),
+            *(members["prev"], as_object(members["data"]), blobs, whole),
+        )
+
+    def _blob(self, name: str, role: str, ref: Object) -> tuple[Part, ...]:
+        blob = cast("str", ref["id"])
+        if blob not in self._parts:
+            self._parts[blob] = self._read_parts(blob)
+        parts = self._parts[blob]
+        if sum(part.length for part in parts) != ref["size"]:
+            raise RefusedError(f"{name}: blob {role} has another size than it says")
+        return parts
+
+    def _read_parts(self, blob: str) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        files = self.bundle.files
+        while True:
+            name = f"data/blobs/{blob}/{len(parts)}"
+            match (name in files, f"{name}.salt" in files, f"{name}.hole" in files):
+                case (True, True, False):
+                    salt, content = files[f"{name}.salt"], files[name]
+                    if len(salt) != 32:  # noqa: PLR2004 - 3.3
+                        raise RefusedError(f"{name}.salt: is not 32 octets")
+                    parts.append(Part(len(content), sha256(b"a2a-ledger/part/v1\x00", salt, content), content))
+                    self.used |= {name, f"{name}.salt"}
+                case (False, False, True):
+                    hole = _HOLE.fullmatch(files[f"{name}.hole"])
+                    if hole is None or int(hole[1]) > MAX_INTEGER:
+                        raise RefusedError(f'{name}.hole: is not [length,"hash"]')
+                    parts.append(Part(int(hole[1]), bytes.fromhex(hole[2].decode()), None))
+                    self.used.add(f"{name}.hole")
+                case (False, False, False):
+                    break
+                case _:
+                    raise RefusedError(f"{name}: is there by half, or twice")
+        made = [struct.pack(">Q", part.length) + part.digest for part in parts]
+        if sha256(b"a2a-ledger/blob/v1\x00", struct.pack(">I", len(parts)), *made).hex() != blob:
+            raise RefusedError(f"data/blobs/{blob}: its parts make another blob")
+        return tuple(parts)
+
+
+def check_record(record: Object) -> None:
+    """Hold a record against the ten members of 3.1, and its data against the table of its event."""
+    if record.keys() != _MEMBERS:
+        raise RefusedError(f"has other members than {sorted(_MEMBERS)}")
+    ver, prev, blobs = number(record["ver"]), record["prev"], record["blobs"]
+    texts = {name: value for name, value in record.items() if isinstance(value, str)}
+    good = (
+        _AT.fullmatch(texts.get("at", "")),
+        texts.get("how") in {"live", "import", "derived"},
+        _ORIGIN.fullmatch(texts.get("log", "")),
+        (prev is None and ver == 0) or (_DIGEST.fullmatch(texts.get("prev", "")) and ver != 0),
+        {"stream", "type"} <= texts.keys(),
+        number(record["v"]) == 1,
+        ver is not None and ver >= 0,
+        isinstance(record["data"], dict),
+        isinstance(blobs, dict) and all(_is_blob(ref) for ref in blobs.values()),
+    )
+    if not all(good):
+        raise RefusedError("has a member of another kind than a record has")
+    check_data(texts["type"], as_object(record["data"]))
+
+
+def _is_blob(ref: Json) -> bool:
+    match ref:
+        case {"id": str(blob), "kept": "all" | "head" | "none", "size": size, **others}:
+            size = number(size)
+            return not others and size is not None and size >= 0 and _DIGEST.fullmatch(blob) is not None
+        case _:
+            return False
+
+
+def check_references(shown: Shown) -> None:
+    """Hold every reference to a shown event against it, and find files that nothing refers to (C1, C2)."""
+    for record in shown.records.values():
+        for stream, ver, c in _references(record.data):
+            there = shown.places.get((stream, ver))
+            if there is not None and there.c != c:
+                shown.bundle.fault("C1", f"{record.file}: refers to another {stream[:80]} version {ver} than is shown")
+            elif there is None and stream in shown.keyed:
+                shown.bundle.fault("C2", f"{record.file}: refers to {stream[:80]} version {ver}, which is not shown")
+    for name in shown.bundle.files:
+        if name.startswith(("data/records/", "data/blobs/", "data/streams/")) and name not in shown.used:
+            shown.bundle.fault("C1", f"{name}: no event of the bundle refers to it")
+
+
+def _references(value: Json) -> Iterator[tuple[str, int, str]]:
+    match value:
+        case {"c": str(c), "stream": str(stream), "ver": int(ver), **others} if not others:
+            yield stream, ver, c
+        case dict():
+            for member in value.values():
+                yield from _references(member)
+        case list():
+            for item in value:
+                yield from _references(item)
+        case _:
+            pass
+
+
+# ======== Step 5: streams (4)
+
+
+def check_streams(shown: Shown) -> None:
+    """Hold each stream against its versions, its key and its tags (C2)."""
+    bundle = shown.bundle
+    tags: dict[str, list[int]] = defaultdict(list)
+    for leaf in shown.leaves.values():
+        tags[leaf.t].append(leaf.n)
+    for twins in tags.values():
+        if len(twins) > 1:
+            bundle.fault("C2", f"leaves {twins[:5]} carry one tag: two stories for one place")
+    for stream, records in list(shown.streams.items()):
+        for before, record in pairwise(records):
+            follows = record.ver == before.ver + 1
+            if record.ver == before.ver or (follows and (record.prev != before.c or record.n < before.n)):
+                bundle.fault("C2", f"{record.file}: does not follow the version before it in {stream[:80]}")
+        try:
+            _check_key(shown, stream, records, tags)
+        except RefusedError as problem:
+            bundle.fault("C2", problem)
+
+
+def _stream_key(shown: Shown, stream: str) -> bytes | None:
+    name = f"data/streams/{stream.replace(':', '.')}.key"
+    if name not in shown.bundle.files:
+        return None
+    if len(shown.bundle.files[name]) != 32:  # noqa: PLR2004 - 4
+        raise RefusedError(f"{name}: is not 32 octets")
+    return shown.bundle.files[name]
+
+
+def _check_key(shown: Shown, stream: str, records: list[Record], tags: Mapping[str, list[int]]) -> None:
+    kind, _, task = stream.partition(":")
+    key = _stream_key(shown, stream)
+    task_key = _stream_key(shown, f"task:{task}") if kind == "findings" else None
+    if key is None:
+        if task_key is not None:
+            raise RefusedError(f"the key of {stream[:80]} follows from the task's, and is missing")
+        return
+    shown.used.add(f"data/streams/{stream.replace(':', '.')}.key")
+    commitment = sha256(b"a2a-ledger/stream-key/v1\x00", key).hex()
+    stated = commitment[:40] == task if kind == "task" else records[0].data.get("stream_commitment") == commitment
+    if (kind != "task" and records[0].ver != 0) or not stated or (task_key and _findings_key(task_key) != key):
+        raise RefusedError(f"data/streams: not the key that {stream[:80]} commits to")
+    shown.keyed.add(stream)
+    last = records[-1].ver
+    if {record.ver for record in records} != set(range(min(last, len(records)) + 1)):
+        shown.bundle.fault("C2", f"{stream[:80]}: {len(records)} of {last + 1} versions are shown")
+    for record in records:
+        if record.t != _tag(key, record.ver):
+            shown.bundle.fault("C2", f"{record.file}: its leaf does not carry the tag of {stream[:80]}")
+    later = tags.get(_tag(key, last + 1), [])
+    if kind == "task" and f"findings:{task}" not in shown.streams:
+        later = [*later, *tags.get(_tag(_findings_key(key), 0), [])]
+    for n in later:
+        shown.bundle.fault("C2", f"leaf {n} is the next version of {stream[:80]} or its findings, and is not shown")
+
+
+def _tag(key: bytes, ver: int) -> str:
+    return hmac.new(key, b"a2a-ledger/stream/v1\x00" + struct.pack(">Q", ver), "sha256").hexdigest()
+
+
+def _findings_key(key: bytes) -> bytes:
+    return hmac.digest(key, b"a2a-ledger/findings-key/v1\x00", "sha256")
+
+
+# ======== Step 6: the log's own keys (6.3)
+
+
+@dataclass(slots=True)
+class Term:
+    """How long a key speaks for its role, in sizes of the tree."""
+
+    role: str
+    key: Key
+    added: int
+    retired: int = MAX_SIZE
+    revoked: int = MAX_SIZE
+
+    def covers(self, size: int) -> bool:
+        """Say whether the key speaks for a head of this size."""
+        return self.added < size <= min(self.retired, self.revoked)
+
+
+class Keys:
+    """What the shown events say of the log's keys; for trust only under a checkpoint that the reader trusts."""
+
+    def __init__(self, shown: Shown) -> None:
+        self.terms: dict[Key, Term] = {}
+        self.follows: dict[Key, Key] = {}  # a key, and the one that handed over to it
+        self._public: set[bytes] = set()
+        for record in sorted(shown.streams.get("ledger", []), key=lambda record: record.n):
+            try:
+                if record.type == "key.added.v1":
+                    self._add(record)
+                elif record.type in {"key.retired.v1", "key.revoked.v1"}:
+                    self._end(record)
+            except RefusedError as problem:
+                shown.bundle.fault("I", f"{record.file}: {problem}")
+
+    def speaking(self, role: str, size: int) -> list[Key]:
+        """Return the keys that speak for a role at a size."""
+        return [term.key for term in self.terms.values() if term.role == role and term.covers(size)]
+
+    def _add(self, record: Record) -> None:
+        data = cast("dict[str, str]", record.data)
+        key, role = read_vkey(data["vkey"]), data["role"]
+        if role not in ROLES or key.public in self._public:
+            raise RefusedError("a key of no role, or one that is there already")
+        if (data["public_key"], data["key_id"]) != (key.public.hex(), key.id):
+            raise RefusedError("public key, key id and vkey do not belong together")
+        if role in {"log", "statement", "export"} and key.name != record.log:
+            raise RefusedError(f"a {role} key under another name than the log's")
+        old = _handed_over(record.log, role, key, data) if "old" in data else None
+        self._public.add(key.public)
+        self.terms[key] = Term(role, key, record.n)
+        if old is not None:
+            self.follows[key] = old
+
+    def _end(self, record: Record) -> None:
+        data = cast("dict[str, str]", record.data)
+        key = read_vkey(data["vkey"])
+        term = self.terms.get(key)
+        if term is None:
+            raise RefusedError("ends a key that was not added")
+        size = number(record.data.get("size"))
+        fault = (data["role"], data["key_id"]) != (term.role, key.id)
+        if record.type == "key.retired.v1":
+            fault = fault or term.retired != MAX_SIZE
+            term.retired = min(term.retired, record.n)
+        elif size is None or size < 0:
+            fault = True
+        else:
+            fault = fault or size >= term.revoked
+            term.revoked = min(term.revoked, size)
+        if fault:  # what is usable of it counts all the same: no key speaks for longer by a fault
+            raise RefusedError("ends a key that was added otherwise, or that has ended already")
+
+
+def _handed_over(origin: str, role: str, key: Key, data: Mapping[str, str]) -> Key:
+    old = read_vkey(data["old"])
+    message = b"a2a-ledger/key/v1\x00" + write_json({"log": origin, "new": key.vkey, "old": old.vkey, "role": role})
+    for signer, name in ((old, "signature_old"), (key, "signature_new")):
+        signature = data.get(name, "")
+        if not re.fullmatch("[0-9a-f]{128}", signature) or not signer.verifies(bytes.fromhex(signature), message):
+            raise RefusedError(f"{name} of the hand-over does not verify")
+    return old
+
+
+# ======== Steps 7, 8 and 10: what the checkpoint proves
+
+
+class Answer(NamedTuple):
+    """A status of a claim that is not made of faults alone."""
+
+    status: str
+    detail: str
+    settle: str = ""
+
+
+class Trust(NamedTuple):
+    """Who signed the checkpoint: the answer to L, the log keys that the reader trusts, and who verified."""
+
+    answer: Answer
+    logs: list[Key]
+    signed: list[Signed]
+
+    @property
+    def trusted(self) -> bool:
+        """Say whether a key that the reader trusts signed, and speaks for this size."""
+        return self.answer.status == "VALID"
+
+
+def judge_signer(bundle: Bundle, head: Head, policy: Policy | None, keys: Keys) -> Trust:
+    """Say who signed the checkpoint (L)."""
+    what = f"checkpoint {head.size} of {head.origin[:80]}"
+    logs = [key for key in policy.logs if key.name == head.origin] if policy else []
+    logs += [term.key for term in keys.terms.values() if term.role == "log" and _leads_back(term.key, keys, logs)]
+    if policy is None or not logs:
+        return Trust(_by_its_own_keys(bundle, head, keys, what, trusting=policy is not None), [], [])
+    try:
+        signed = open_head(head, [*logs, *policy.witnesses.values(), *policy.more_witnesses])
+    except RefusedError as problem:
+        return Trust(Answer("INVALID", f"{what}: {problem}"), logs, [])
+    by = [one.key for one in signed if one.key in logs]
+    for key in by:
+        term = keys.terms.get(key)
+        if term is None or (term.role == "log" and term.covers(head.size)):
+            return Trust(Answer("VALID", f"{what} is signed by {key.name}+{key.id}"), logs, signed)
+    names = ", ".join(f"{key.name}+{key.id}" for key in by)
+    return Trust(
+        Answer("INVALID", f"{what} is signed by {names}, which by the log does not speak for it"), logs, signed
+    )
+
+
+def _leads_back(key: Key, keys: Keys, trusted: Sequence[Key]) -> bool:
+    seen: set[Key] = set()
+    while key in keys.follows and key not in seen:
+        seen.add(key)
+        key = keys.follows[key]
+        if key in trusted:
+            return True
+    return False
+
+
+def _by_its_own_keys(bundle: Bundle, head: Head, keys: Keys, what: str, *, trusting: bool) -> Answer:
+    """Try the keys from inside: they can show a contradiction, and never give trust."""
+    claimed = keys.speaking("log", MAX_SIZE) or [key for key, term in keys.terms.items() if term.role == "log"]
+    try:
+        for name in bundle.folders["data/keys/untrusted"]:
+            if name.startswith("data/keys/untrusted/log-"):
+                claimed.append(read_vkey(bundle.files[name].decode("ascii", errors="replace").rstrip("\n")))
+        signer = open_head(head, claimed)[0].key
+    except RefusedError as problem:
+        return Answer("INVALID", f"{what}, by the keys that come with it: {problem}")
+    why = "your policy names no key of this log" if trusting else "no key that you trust was given"
+    settle = f"compare {signer.vkey} with its owner by another way, then give it as --trust"
+    return Answer("NOT PROVEN", f"{what}: {why}", settle)
+
+
+def check_inclusion(bundle: Bundle, leaves: Mapping[int, Leaf], head: Head) -> None:
+    """Verify the proof of every leaf (P)."""
+    note = bundle.files[CHECKPOINT]
+    for leaf in leaves.values():
+        name = f"data/log/proofs/{leaf.n}.tlog-proof"
+        try:
+            index, path = read_proof(bundle.read(name), note)
+        except RefusedError as problem:
+            bundle.fault("P", _named(name, problem))
+            continue
+        if index != leaf.n or root_by_inclusion(index, head.size, leaf_hash(leaf.raw), path) != head.root:
+            bundle.fault("P", f"{name}: does not prove its leaf")
+    for name in bundle.folders["data/log/proofs"]:
+        count = name.removeprefix("data/log/proofs/").removesuffix(".tlog-proof")
+        if not _COUNT.fullmatch(count) or int(count) not in leaves:
+            bundle.fault("P", f"{name}: proves a leaf that is not shown")
+    if not leaves:
+        bundle.fault("P", f"{EVENTS}: shows no event")
+
+
+def judge_witnesses(trust: Trust, policy: Policy | None) -> tuple[Answer, Answer]:
+    """Answer W and T by the cosignatures of the reader's witnesses."""
+    times = [one.time for one in trust.signed if one.time is not None]
+    if policy is None or not times:
+        why = "no witness that you trust has cosigned the checkpoint"
+        settle = "a cosignature of a witness that your policy names"
+        return Answer("NOT PROVEN", why, settle), Answer("NOT PROVEN", why, settle)
+    existed = Answer("VALID", f"not later than {_time(min(times))}, by a witness's clock")
+    if policy.quorum in {"", "none"}:
+        return Answer("NOT PROVEN", "your policy asks for no witness", "a quorum line in your policy"), existed
+    cosigners = {one.key for one in trust.signed if one.time is not None}
+    if not policy.is_met(policy.quorum, cosigners):
+        why = f"{len(cosigners)} witnesses cosigned, which is not your quorum {policy.quorum[:80]!a}"
+        return Answer("NOT PROVEN", why, "the cosignatures that are missing"), existed
+    return Answer("VALID", "cosigned by " + ", ".join(sorted(key.name for key in cosigners))), existed
+
+
+def _time(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"second {seconds}"
+
+
+def judge_growth(bundle: Bundle, head: Head, trust: Trust, earlier: Sequence[bytes]) -> Answer:
+    """Answer A: the log only grew since the checkpoints that the reader holds."""
+    if not earlier:
+        return Answer(
+            "NOT PROVEN", "you gave no earlier checkpoint", f"one of {head.origin[:80]} held by somebody else"
+        )
+    answers = [_judge_one(bundle, head, old) for old in [_open_earlier(note, head, trust) for note in earlier]]
+    order = ("INVALID", "NOT PROVEN", "VALID")
+    return min(answers, key=lambda answer: order.index(answer.status))
+
+
+def _judge_one(bundle: Bundle, head: Head, old: Head) -> Answer:
+    if old.origin != head.origin or not 0 < old.size <= head.size:
+        why = f"checkpoint {old.size} of {old.origin[:80]} is no earlier one of {head.origin[:80]}, size {head.size}"
+        return Answer("NOT PROVEN", why, "a bundle under a newer checkpoint")
+    name = f"data/log/consistency/{old.size}-{head.size}"
+    path: list[bytes] = []
+    if old.size != head.size:
+        if name not in bundle.files:
+            return Answer("NOT PROVEN", f"the bundle does not lead from {old.size} to {head.size}", f"the file {name}")
+        try:
+            path = _read_path(bundle.files[name])
+        except RefusedError as problem:
+            return Answer("INVALID", _named(name, problem))
+    if not is_consistent((old.size, old.root), (head.size, head.root), path):
+        return Answer("INVALID", f"the log was rewritten between {old.size} and {head.size}")
+    return Answer("VALID", f"the log only grew from {old.size} to {head.size}")
+
+
+def _read_path(data: bytes) -> list[bytes]:
+    *lines, end = read_text(data).split("\n")
+    if end:
+        raise RefusedError("does not end in a line feed")
+    return [read_hash(line) for line in lines]
+
+
+def _open_earlier(note: bytes, head: Head, trust: Trust) -> Head:
+    try:
+        old = read_head(note)
+        if trust.logs and old.origin == head.origin:
+            open_head(old, trust.logs)
+    except RefusedError as problem:
+        raise UsageError(f"the earlier checkpoint that you gave cannot be used: it {problem}") from None
+    return old
+
+
+# ======== Step 9: what the exporter signed and repeated (10.2, 11.2)
+
+LETTERS: Final = ("I", "L", "P", "A", "W", "T", "S", "C1", "C2", "C3", "R", "X")
+NOT_CLAIMED: Final[tuple[str, ...]] = (
+    "that the peer sent these messages: the peer signed none of them",
+    "that anything was recorded at the time that `at` states: it is the recorder's own clock",
+    "that nothing happened which the recorder did not see",
+    "that the log has no later events of this task than the bundle shows",
+    "that a change of the peer's card breaks A2A: a finding says that the peer left the frozen contract",
+)
+_TYPE: Final = "application/vnd.in-toto+json"
+_STATEMENT: Final = "https://in-toto.io/Statement/v1"
+_EXPORT: Final = "https://w3id.org/a2a-ledger/export/v1"
+_VIOLATION: Final = "https://w3id.org/a2a-ledger/violation/v1"
+_SHARED: Final = ("checkpoint", "ends", "later_events", "peer", "task", "withheld")
+
+
+class Statement(NamedTuple):
+    """A signed statement: who signed, what about, what kind, what it says."""
+
+    signers: list[str]
+    subjects: list[tuple[str, str]]
+    kind: str
+    says: Object
+
+
+def open_statement(raw: bytes, keys: Sequence[Key]) -> tuple[Statement, bytes]:
+    """Open a DSSE envelope by known keys; return the statement in it, and the payload's octets."""
+    match read_json(raw):
+        case {"payload": str(encoded), "payloadType": "application/vnd.in-toto+json", "signatures": [*signatures]}:
+            payload = _either_base64(encoded)
+        case _:
+            raise RefusedError("is no DSSE envelope of an in-toto statement")
+    message = b"DSSEv1 %d %s %d %s" % (len(_TYPE), _TYPE.encode(), len(payload), payload)
+    made: list[tuple[str, bytes]] = []
+    for one in signatures[:MAX_LINES]:
+        match one:
+            case {"sig": str(signature), **others}:
+                made.append((str(others.get("keyid")), _either_base64(signature)))
+            case _:
+                raise RefusedError("holds a signature that is none")
+    signers: list[str] = []
+    for key in keys:
+        hinted = [signature for named, signature in made if named == key.id]  # the key id is a hint, no more
+        rest = [signature for named, signature in made if named != key.id]
+        if any(key.verifies(signature, message) for signature in (*hinted, *rest)):
+            signers.append(key.vkey)
+    if not signers:
+        raise RefusedError("is signed by no key that speaks for it")
+    match read_json(payload):
+        case {"_type": str(kind), "predicate": dict(says), "predicateType": str(about), "subject": list(named), **more}:
+            subjects = [_subject(one) for one in named]
+        case _:
+            raise RefusedError("holds no in-toto statement")
+    if kind != _STATEMENT or more or not subjects:
+        raise RefusedError("holds no in-toto statement of version 1")
+    return Statement(signers, subjects, about, says), payload
+
+
+def _either_base64(text: str) -> bytes:
+    return read_base64(text if {"+", "/"} & set(text) else text.replace("-", "+").replace("_", "/"))
+
+
+def _subject(value: Json) -> tuple[str, str]:
+    match value:
+        case {"name": str(name), "digest": {"sha256": str(digest)}}:
+            return name, digest
+        case _:
+            raise RefusedError("has a subject without name and sha256")
+
+
+def check_export(bundle: Bundle, shown: Shown, keys: Keys, head: Head, claims: Object) -> tuple[dict[str, int], str]:
+    """Check both signatures of the exporter (I); return the signed ends of the streams, and the time of the export."""
+    signed = claims.get("signed") is True
+    exporters = keys.speaking("export", head.size)
+    for name in (SIGNATURE, STATEMENT):
+        if (name in bundle.files) != signed:
+            bundle.fault("I", f"{name}: is there, or missing, other than {CLAIMS} says")
+    try:
+        if SIGNATURE in bundle.files and not any(
+            key.verifies(bundle.files[SIGNATURE], bundle.files[TAGS]) for key in exporters
+        ):
+            bundle.fault("I", f"{SIGNATURE}: no export key of the log made it")
+        if STATEMENT not in bundle.files:
+            return {}, ""
+        statement, _ = open_statement(bundle.files[STATEMENT], exporters)
+        return _read_export(statement, shown, claims)
+    except RefusedError as problem:
+        bundle.fault("I", _named(STATEMENT, problem))
+        return {}, ""
+
+
+def _read_export(statement: Statement, shown: Shown, claims: Object) -> tuple[dict[str, int], str]:
+    says = statement.says
+    lines = b"".join(leaf.raw + b"\n" for leaf in shown.leaves.values())
+    if statement.kind != _EXPORT or statement.subjects != [(EVENTS, sha256(lines).hex())]:
+        raise RefusedError("is about something else than the shown leaves")
+    if says.keys() != {*_SHARED, "at", "exporter", "tool"}:
+        raise RefusedError("has other members than it should have")
+    for name in _SHARED:
+        if name not in claims or not same(says[name], claims[name]):
+            raise RefusedError(f"says another {name} than {CLAIMS}")
+    at = says["at"]
+    if not isinstance(at, str) or not isinstance(says["tool"], str) or says["exporter"] not in statement.signers:
+        raise RefusedError("names another exporter than its signer, or has no time or tool")
+    ends: dict[str, int] = {}
+    for end in says["ends"] if isinstance(says["ends"], list) else []:
+        match end:
+            case {"stream": str(stream), "ver": int(ver), **others} if not others and ver >= -1:
+                ends[stream] = ver
+            case _:
+                raise RefusedError("has ends of another shape")
+    if list(ends) != streams_of(str(says["task"])):
+        raise RefusedError("has ends of other streams than it should have")
+    return ends, at
+
+
+def streams_of(task: str) -> list[str]:
+    """Return the streams whose ends an export states."""
+    return [f"findings:{task}", "ledger", f"task:{task}"]
+
+
+def check_claims(bundle: Bundle, shown: Shown, head: Head, claims: Object) -> None:
+    """Hold `claims.json` against what is shown (I)."""
+    task, later, signed = claims.get("task"), number(claims.get("later_events")), claims.get("signed")
+    if not isinstance(task, str) or not re.fullmatch("[0-9a-f]{40}", task):
+        bundle.fault("I", f"{CLAIMS}: names no task")
+        return
+    if later is None or later < 0 or not isinstance(signed, bool):
+        bundle.fault("I", f"{CLAIMS}: later_events or signed is of another kind")
+        return
+    peers = (record.data["peer"] for record in shown.streams.get(f"task:{task}", []) if "peer" in record.data)
+    expected: Object = {
+        "checkpoint": {"root": head.root.hex(), "size": head.size},
+        "claims": list[Json](LETTERS),
+        "ends": [{"stream": stream, "ver": shown.end(stream)} for stream in streams_of(task)],
+        "events": len(shown.records),
+        "form": "a2a-evidence/1",
+        "later_events": later,
+        "log": head.origin,
+        "not_claimed": list[Json](NOT_CLAIMED),
+        "peer": next(peers, ""),
+        "signed": signed,
+        "task": task,
+    }
+    if claims.keys() != {*expected, "withheld"}:
+        bundle.fault("I", f"{CLAIMS}: has other members than it should have")
+    for name, value in expected.items():
+        if name in claims and not same(claims[name], value):
+            bundle.fault("I", f"{CLAIMS}: its {name} is not what is shown")
+    for stream in shown.streams:
+        if (
+            shown.streams[stream]
+            and stream not in streams_of(task)
+            and not stream.startswith(("peer:", "findings:peer:"))
+        ):
+            bundle.fault("I", f"{stream[:80]} is shown, which is neither of the task nor of a peer")
+
+
+def check_repeated(bundle: Bundle, shown: Shown, head: Head, task: str, at: str) -> None:
+    """Hold the files that repeat facts against what is shown (I)."""
+    payload = [content for name, content in bundle.files.items() if name.startswith("data/")]
+    info = (
+        "BagIt-Profile-Identifier: a2a-evidence/1",
+        r"Bagging-Date: \d{4}-\d\d-\d\d",
+        f"External-Identifier: {re.escape(head.origin)}#task:{re.escape(task)}",
+        f"Log-Size: {head.size}",
+        rf"Payload-Oxum: {sum(map(len, payload))}\.{len(payload)}",
+    )
+    lines = sorted(bundle.files.get("bag-info.txt", b"").decode("utf-8", errors="replace").split("\n"))
+    if lines[:1] != [""] or len(lines) != len(info) + 1 or not all(map(re.fullmatch, info, lines[1:])):
+        bundle.fault("I", "bag-info.txt: has other lines than it should have")
+    outcome: list[bytes] = []
+    for record in shown.records.values():
+        if record.type in {"freshness.decided.v1", "violation.detected.v1"}:
+            named = ("decision", "reason", "rule", "about", "certainty")
+            told = {name: record.data[name] for name in named if name in record.data}
+            outcome.append(write_json({"index": record.n, "type": record.type, **told}) + b"\n")
+    if bundle.files.get(EXPECTED) != b"".join(outcome):
+        bundle.fault("I", f"{EXPECTED}: is not the outcome of what is shown")
+    keys: dict[str, bytes] = {}
+    for record in shown.streams.get("ledger", []):
+        if record.type == "key.added.v1":
+            vkey = cast("str", record.data["vkey"])
+            key_id = vkey.split("+")[1] if vkey.count("+") > 1 else ""
+            keys[f"data/keys/untrusted/{record.data['role']}-{key_id}.vkey"] = f"{vkey}\n".encode()
+    if keys != {name: bundle.files[name] for name in bundle.folders["data/keys/untrusted"]}:
+        bundle.fault("I", "data/keys/untrusted: not the keys that the log's events name")
+    try:
+        _check_custody(bundle.json(CUSTODY), head.origin, at)
+    except RefusedError as problem:
+        bundle.fault("I", _named(CUSTODY, problem))
+
+
+def _check_custody(custody: Json, origin: str, at: str) -> None:
+    match custody:
+        case {
+            "acquired_by": str(),
+            "clock": str(),
+            "custodian": str(custodian),
+            "exported_at": str(exported),
+            "hand_overs": [],
+            **others,
+        } if not others and _AT.fullmatch(exported):
+            if custodian != origin or (at and exported != at):
+                raise RefusedError("names another custodian or time than the bundle")
+        case _:
+            raise RefusedError("has other members than it should have")
+
+
+# ======== Step 11: findings and content (7, 9, 10)
+
+
+def check_findings(bundle: Bundle, shown: Shown, keys: Keys) -> None:
+    """Check place, statement, subjects and trigger of each finding (R); the finding itself stands as recorded."""
+    expected: set[str] = set()
+    for record in shown.records.values():
+        if record.type != "violation.detected.v1":
+            continue
+        name = f"data/statements/{record.n}.dsse.json"
+        expected.add(name)
+        if any(part.content is None for part in record.blobs.get("statement", ())):
+            continue  # left out: nothing can be said of it
+        try:
+            _check_finding(bundle, name, record, shown, keys)
+        except RefusedError as problem:
+            bundle.fault("R", _named(name, problem))
+    for name in bundle.folders["data/statements"]:
+        if name not in expected:
+            bundle.fault("R", f"{name}: no finding of the bundle has it")
+
+
+def _check_finding(bundle: Bundle, name: str, record: Record, shown: Shown, keys: Keys) -> None:
+    data = record.data
+    of_peer = data["rule_class"] == "card" or data["rule"] == "weaker-authorization"
+    place = f"findings:peer:{data['peer']}" if of_peer else f"findings:{data.get('task')}"
+    if record.stream != place or (of_peer and "task" in data):
+        raise RefusedError(f"is recorded in {record.stream[:80]}, expected {place[:80]}")
+    raw = bundle.read(name)
+    statement, payload = open_statement(raw, keys.speaking("statement", record.n))
+    if record.whole.get("statement") != raw or sha256(payload).hex() != data["statement_sha256"]:
+        raise RefusedError(f"is not the statement that {record.file} holds")
+    _check_predicate(statement, record, shown)
+    indexes, refs = cast("list[int]", data["evidence_index"]), cast("list[Json]", data["evidence"])
+    if not len(indexes) == len(refs) == len(statement.subjects) or indexes != sorted(set(indexes)):
+        raise RefusedError("has other subjects than its record has evidence, or these are out of order")
+    if data["trigger_index"] not in indexes:
+        raise RefusedError("does not have its trigger among its evidence")
+    for n, ref, (about, digest) in zip(indexes, refs, statement.subjects, strict=True):
+        leaf, there = shown.leaves.get(n), shown.records.get(n)
+        if leaf is None:  # of a finding about a peer, events of other tasks are not shown
+            if not record.stream.startswith("findings:peer:") or about != f"{record.log}#{n}" or n >= record.n:
+                raise RefusedError(f"speaks about leaf {n}, which is not shown")
+        elif (about, digest) != (f"{record.log}#{n}", sha256(leaf.raw).hex()):
+            raise RefusedError(f"speaks about another leaf {n} than is shown")
+        elif there is not None and not same(ref, _ref(there)):
+            raise RefusedError(f"refers to another event {n} than is shown")
+
+
+def _ref(record: Record) -> Object:
+    return {"c": record.c, "stream": record.stream, "ver": record.ver}
+
+
+def _check_predicate(statement: Statement, record: Record, shown: Shown) -> None:
+    data = record.data
+    at = cast("int", data["trigger_index"])
+    trigger = shown.records.get(at)
+    if trigger is None or at >= record.n or not same(data["trigger"], _ref(trigger)):
+        raise RefusedError(f"has a trigger, event {at}, that is not shown before it")
+    if ("frozen_hash" in data) != ("frozen_form" in data):
+        raise RefusedError("has a hash without its form")
+    repeated = ("about", "basis", "certainty", "not_established", "observed", "profile_hash", "rule", "rule_set")
+    expected: Object = {name: data[name] for name in (*repeated, "subject")}
+    expected["trigger"] = trigger.c
+    expected["as_of"] = at + 1
+    framed = "frozen_hash" in data
+    expected["frozen"] = {"form": data["frozen_form"], "hash": data["frozen_hash"]} if framed else None
+    if statement.kind != _VIOLATION or not same(statement.says, expected):
+        raise RefusedError(f"says something else than {record.file}")
+
+
+def check_engine(bundle: Bundle, head: Head) -> None:
+    """Hold `engine.json` and the profile that it names against each other (R)."""
+    try:
+        match bundle.json("data/replay/engine.json"):
+            case {
+                "freshness": str(),
+                "profile": str(profile),
+                "rule_set": str(),
+                "software": str(),
+                "verified_to": int(to),
+                **others,
+            } if not others and not isinstance(to, bool) and 0 <= to <= head.size:
+                if profile != _digest(bundle.read("data/replay/profile.toml")):
+                    bundle.fault("R", "data/replay/profile.toml: is not the profile that engine.json names")
+            case _:
+                bundle.fault("R", "data/replay/engine.json: has other members than it should have")
+    except RefusedError as problem:
+        bundle.fault("R", problem)
+
+
+def check_content(bundle: Bundle, shown: Shown) -> None:
+    """Hold what records say of their own octets, and of each other, against them (R)."""
+    checks: dict[str, Callable[[Record, Shown], Iterable[str]]] = {
+        "card.fetched.v1": _check_fetch,
+        "card.served.v1": _check_card,
+        "contract.captured.v1": _check_capture,
+        "contract.reconstructed.v1": _check_capture,
+        "card_key.added.v1": _check_card_key,
+        "freshness.decided.v1": _check_decision,
+    }
+    for record in shown.records.values():
+        if record.type in checks:
+            for problem in checks[record.type](record, shown):
+                bundle.fault("R", f"{record.file}: {problem}")
+
+
+def _check_fetch(record: Record, shown: Shown) -> Iterator[str]:
+    if "not_modified" not in record.data:
+        yield from _check_card(record, shown)
+        return
+    stands = shown.named(record, "not_modified")
+    if stands is not None:
+        yield from _as_fetched(record, stands)
+
+
+def _as_fetched(record: Record, fetch: Record) -> Iterator[str]:
+    for name in ("raw_hash", "document_hash", "contract_hash"):
+        if name in record.data and record.data[name] != fetch.data.get(name):
+            yield f"{name} is not that of the fetch at {fetch.n}, which it names"
+
+
+def _check_card(record: Record, _: Shown) -> Iterator[str]:
+    body = record.whole.get("body")
+    if body is None:
+        return
+    if record.data.get("raw_hash") != _digest(body):
+        yield "raw_hash is not that of the card"
+    document = plain_document(body)
+    if document is not None and record.data.get("document_hash", _digest(document)) != _digest(document):
+        yield "document_hash is not that of the card"
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{sha256(data).hex()}"
+
+
+def plain_document(body: bytes) -> bytes | None:
+    """Return the RFC 8785 octets of a plain JSON object; None where 7.1 has rules that this file does not know."""
+    try:
+        value = json.loads(
+            body.decode(), parse_int=_integer, parse_float=_no_number, parse_constant=_no_number,
+            object_pairs_hook=_once,
+        )  # fmt: skip
+        document = write_json(cast("Json", value))
+        return document if isinstance(value, dict) and "supportedInterfaces" in value else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _once(pairs: list[tuple[str, Json]]) -> Object:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _check_capture(record: Record, shown: Shown) -> Iterator[str]:
+    for role in ("contract", "terms"):
+        octets = record.whole.get(role)
+        if octets is not None and record.data.get(f"{role}_hash") != _digest(octets):
+            yield f"{role}_hash is not that of its blob {role}"
+    fetch = shown.named(record, "fetch")
+    if fetch is not None:
+        if fetch.type not in {"card.fetched.v1", "card.served.v1"}:
+            yield f"fetch names event {fetch.n}, which is none"
+        yield from _as_fetched(record, fetch)
+
+
+def _check_card_key(record: Record, _: Shown) -> Iterator[str]:
+    jwk = as_object(record.data["jwk"])
+    members = {"OKP": ("crv", "kty", "x"), "EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
+    needed = members.get(str(jwk.get("kty")))
+    if needed is not None and all(isinstance(jwk.get(name), str) for name in needed):  # RFC 7638
+        digest = sha256(write_json({name: jwk[name] for name in needed}))
+        if record.data["thumbprint"] != base64.urlsafe_b64encode(digest).decode().rstrip("="):
+            yield "thumbprint is not that of its jwk"
+    if "kid" in jwk and jwk["kid"] != record.data["kid"]:
+        yield "kid is not that of its jwk"
+
+
+def _check_decision(record: Record, shown: Shown) -> Iterator[str]:
+    card = as_object(as_object(record.data["inputs"]).get("card"))
+    fetch = shown.named(record, "card")
+    if card and fetch is not None and card.get("contract") != fetch.data.get("contract_hash"):
+        yield f"was decided about another contract than the fetch at {fetch.n} brought"
+    manifest = as_object(as_object(record.data["inputs"]).get("manifest"))
+    named = shown.named(record, "manifest")
+    if manifest and named is not None:
+        if named.type != "card.manifest.v1" or named.n >= record.n:
+            yield f"names event {named.n}, which is no manifest before it"
+        elif manifest.get("floor_until") != named.data["floor_until"]:
+            yield "was decided with another floor than its manifest has"
+        elif manifest.get("valid") is True:
+            of_card = fetch is None or all(
+                fetch.data.get(name) == named.data[name] for name in ("raw_hash", "contract_hash", "form")
+            )
+            if named.data["status"] != "valid" or named.data["peer"] != record.data["peer"] or not of_card:
+                yield "counts a manifest as valid that is not, or that is for something else"
+    if record.data["rules"] == "freshness/1":
+        yield from _decide_again(record)
+
+
+def _decide_again(record: Record) -> Iterator[str]:
+    try:
+        made = decide(record.data["inputs"])
+    except RefusedError as problem:
+        yield f"its inputs cannot be decided on: {problem}"
+        return
+    told = [record.data.get(name) for name in ("decision", "reason", "at_stake", "retry_after")]
+    if not same(list(made), told):
+        yield f"was decided {told[0]!s:.40} {told[1]!s:.40}, and its inputs make that {made[0]} {made[1]}"
+
+
+# ---- The freshness table, version freshness/1 (9)
+
+_KNOWN_STATES: Final = (
+    *("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required"),
+)
+_STATES: Final = {
+    **{name: name for name in _KNOWN_STATES},
+    **{"TASK_STATE_" + name.replace("-", "_").upper(): name for name in _KNOWN_STATES},
+    **{str(count): name for count, name in enumerate(_KNOWN_STATES, 1)},
+    "cancelled": "canceled",
+    "TASK_STATE_CANCELLED": "canceled",
+}
+_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_SECONDS: Final = 10**10
+# Member, and its kind: a choice in |, or time, text, bool, seconds; `?` may be null, `=` gives the default.
+_SHAPES: Final[dict[str, dict[str, str]]] = {
+    "manifest": {"valid": "bool", "floor_until": "time"},
+    "card": {
+        "fetched_at": "time",
+        "kind": "text=public",
+        "caller": "text=anonymous",
+        "age_header": "seconds?",
+        "max_age": "seconds?",
+        "no_cache": "bool=",
+        "etag": "text?",
+        "last_modified": "text?",
+        "version": "text?",
+        "contract": "text?",
+    },
+    "validator": {"present": "bool=", "last": "304|other-tag|same-tag|never=never", "lied": "bool="},
+    "task": {"state": "text=intended"},
+    "siblings": {"state": "text", "sent_at": "time"},
+    "hints": {"kind": "text", "at": "time"},
+    "contracts_seen": {"at": "time", "contract": "text"},
+    "limits": {
+        "contract": "seconds=60",
+        "capability": "seconds=300",
+        "cache": "seconds=86400",
+        "sibling": "seconds=30",
+        "flap": "seconds=600",
+    },
+    "profile": {
+        "sibling": "proceed|wait|abort=proceed",
+        "skew": "proceed|abort=proceed",
+        "failed": "proceed|abort=proceed",
+    },
+    "refetch": {"outcome": "304|same|capability|unclassified|contract|undecidable|failed", "etag": "text?"},
+}
+
+
+def _value(kind: str, value: Json) -> Json | datetime:
+    kind, _, default = kind.partition("=")
+    nullable, kind = kind.endswith("?"), kind.rstrip("?")
+    if value is None and nullable:
+        return None
+    if kind == "time" and isinstance(value, str):
+        return read_time(value)
+    if kind == "seconds":
+        seconds = number(value)
+        if seconds is not None and 0 <= seconds <= _SECONDS:
+            return seconds
+    elif (
+        (kind == "bool" and isinstance(value, bool))
+        or (kind == "text" and isinstance(value, str))
+        or ("|" in kind and isinstance(value, str) and value in kind.split("|"))
+    ):
+        return value
+    raise RefusedError(f"{value!s:.40} is no {kind or default}")
+
+
+def read_time(text: str) -> datetime:
+    """Read an RFC 3339 time; digits behind the microsecond are cut."""
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        raise RefusedError(f"{text[:40]!a} is no time")
+    day, clock, digits, zone = found.groups()
+    try:
+        return datetime.fromisoformat(f"{day}T{clock}.{(digits or '0'):0<6.6}{zone.upper().replace('Z', '+00:00')}")
+    except ValueError:
+        raise RefusedError(f"{text[:40]!a} is no time") from None
+
+
+def _members(name: str, value: Json) -> dict[str, Json | datetime]:
+    shape = _SHAPES[name]
+    if not isinstance(value, dict) or not value.keys() <= shape.keys():
+        raise RefusedError(f"{name} is no object, or has a member that is not known")
+    read: dict[str, Json | datetime] = {}
+    for member, kind in shape.items():
+        default: Json = kind.partition("=")[2] or None
+        if member in value:
+            read[member] = _value(kind, value[member])
+        elif "=" not in kind and not kind.endswith("?"):
+            raise RefusedError(f"{name} lacks {member}")
+        elif kind.startswith("bool"):
+            read[member] = False
+        else:
+            read[member] = int(str(default)) if kind.startswith("seconds=") else default
+    return read
+
+
+class Inputs:
+    """The inputs of a decision, typed; a missing member reads as 9.1 says."""
+
+    def __init__(self, value: Json) -> None:
+        known = {"now", "transport", "client_versions", *_SHAPES}
+        if not isinstance(value, dict) or not value.keys() <= known:
+            raise RefusedError("no object, or a member that is not known")
+        self.now = cast("datetime", _value("time", value.get("now")))
+        self.in_process = _value("network|in-process", value.get("transport", "network")) == "in-process"
+        given = {name: value[name] for name in ("manifest", "card", "refetch") if value.get(name) is not None}
+        one = {name: _members(name, member) for name, member in given.items()}
+        self.manifest, self.card, self.refetch = one.get("manifest"), one.get("card"), one.get("refetch")
+        self.task = _members("task", value.get("task", {}))
+        self.limits = cast("dict[str, int]", _members("limits", value.get("limits", {})))
+        self.profile = _members("profile", value.get("profile", {}))
+        self.tagged = self.card is not None and (self.card["etag"], self.card["last_modified"]) != (None, None)
+        stated = value.get("validator", {})
+        if isinstance(stated, dict) and "present" not in stated:
+            stated = {**stated, "present": self.tagged}
+        self.validator = _members("validator", stated)
+        many: dict[str, list[dict[str, Json | datetime]]] = {}
+        for name in ("siblings", "hints", "contracts_seen"):
+            items = value.get(name, [])
+            if not isinstance(items, list):
+                raise RefusedError(f"{name} is no list")
+            many[name] = [_members(name, item) for item in items]
+        self.siblings, self.seen = many["siblings"], many["contracts_seen"]
+        versions = value.get("client_versions", [self.card["version"]] if self.card and self.card["version"] else [])
+        if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
+            raise RefusedError("client_versions is no list of texts")
+        self.versions = [_version(str(version)) for version in versions]
+        fetched = self.card["fetched_at"] if self.card else None
+        self.hints = [
+            str(hint["kind"])
+            for hint in many["hints"]
+            if isinstance(fetched, datetime) and cast("datetime", hint["at"]) >= fetched
+        ]
+
+    def distance(self, then: Json | datetime) -> float:
+        """Return the seconds between now and then, whichever is later."""
+        return abs((self.now - cast("datetime", then)).total_seconds())
+
+    def age(self) -> float:
+        """Return the age of the card."""
+        card = self.card or {}
+        return self.distance(card["fetched_at"]) + cast("int", card["age_header"] or 0) if card else 0.0
+
+
+def _version(text: str) -> str:
+    found = re.fullmatch(r"(\d+)\.(\d+)(\.\d+)*", text, re.ASCII)
+    return f"{int(found[1])}.{int(found[2])}" if found and len(text) < 40 else text  # noqa: PLR2004 - no version is so long
+
+
+def decide(value: Json) -> tuple[str, str, str, int | None]:
+    """Answer the question of section 9: decision, reason, stake, seconds to wait."""
+    inputs = Inputs(value)
+    floor = inputs.manifest["floor_until"] if inputs.manifest and inputs.manifest["valid"] is True else None
+    if inputs.in_process:
+        return "proceed", "out-of-scope", "none", None
+    if floor is not None and inputs.now < cast("datetime", floor):
+        return "proceed", "manifest", "none", None
+    if inputs.task["state"] != "intended":
+        return "never-refetch", "frozen", "none", None
+    decision, reason, *wait = _second(inputs) if inputs.refetch else _first(inputs)
+    stake = "routing" if reason == "capability-stale" else "authorization"
+    return str(decision), str(reason), stake, cast("int | None", wait[0]) if wait else None
+
+
+def _second(inputs: Inputs) -> tuple[str | int | None, ...]:
+    outcome = str((inputs.refetch or {})["outcome"])
+    aborting = "abort-before-send" if inputs.profile["failed"] == "abort" else "proceed"
+    return {
+        "304": ("proceed", "not-modified"),
+        "contract": ("abort-before-send", "contract-changed"),
+        "undecidable": ("abort-before-send", "undecidable"),
+        "failed": (aborting, "refetch-failed"),
+    }.get(outcome, ("proceed", "contract-equal"))
+
+
+def _first(inputs: Inputs) -> tuple[str | int | None, ...]:  # noqa: C901, PLR0911 - the rows of one table
+    card, limits = inputs.card, inputs.limits
+    if card is None:  # row 3
+        return "discover", "no-card"
+    close = [
+        limits["sibling"] - inputs.distance(sibling["sent_at"])
+        for sibling in inputs.siblings
+        if str(sibling["state"]) not in {"adopted", "intended"}
+        and _STATES.get(str(sibling["state"]), "submitted") == "submitted"
+    ]
+    close = [seconds for seconds in close if seconds > 0]
+    if close:  # row 4
+        if inputs.profile["sibling"] == "proceed":
+            return "proceed", "sibling-submitted"
+        wait = math.ceil(max(close)) if inputs.profile["sibling"] == "wait" else None
+        return "abort-before-send", "sibling-submitted", wait
+    if inputs.age() >= limits["cache"]:  # row 5
+        return "discover", "expired"
+    if "contract-finding" in inputs.hints:
+        return "discover", "contradicted"
+    if card["version"] is None or _version(str(card["version"])) not in inputs.versions:  # row 6
+        reason = "version-not-stated" if card["version"] is None else "version-skew"
+        return "abort-before-send" if inputs.profile["skew"] == "abort" else "never-refetch", reason
+    honoured = inputs.validator["last"] != "same-tag" and inputs.validator["lied"] is False
+    if not (inputs.validator["present"] is True and inputs.tagged and honoured):  # row 7
+        return "never-refetch", "no-validator"
+    left = _flapping(inputs)
+    if left:  # row 8
+        return "abort-before-send", "flapping", math.ceil(max(left))
+    max_age = 0 if card["no_cache"] is True else cast("int | None", card["max_age"])
+    if inputs.age() >= (limits["contract"] if max_age is None else min(max_age, limits["contract"])):  # row 9
+        return "refetch-once", "contract-limit"
+    if inputs.hints:
+        return "refetch-once", "hint"
+    if inputs.age() >= (limits["capability"] if max_age is None else max_age):  # row 10
+        return "proceed", "capability-stale"
+    return "proceed", "fresh"  # row 11
+
+
+def _flapping(inputs: Inputs) -> list[float]:
+    """Return how long each contract that came back after another one stays inside the window."""
+    seen = [one for one in inputs.seen if inputs.distance(one["at"]) < inputs.limits["flap"]]
+    last: dict[str, int] = {str(one["contract"]): place for place, one in enumerate(seen)}
+    change = len(seen)  # where the contracts behind a place first differ from the one at it
+    left: list[float] = []
+    for place in range(len(seen) - 1, -1, -1):
+        contract = str(seen[place]["contract"])
+        if place + 1 < len(seen) and str(seen[place + 1]["contract"]) != contract:
+            change = place + 1
+        if change < last[contract]:
+            at = cast("datetime", seen[place]["at"])
+            left.append(inputs.limits["flap"] + (at - inputs.now).total_seconds())
+    return left
+
+
+# ======== Steps 12 and 13: the verdict
+
+
+class Report(NamedTuple):
+    """The answer: one verdict, and each claim with its status and detail."""
+
+    verdict: str
+    claims: dict[str, Answer]
+
+    def to_json(self) -> Object:
+        """Return the shape that `a2a-ledger verify --format json` prints."""
+        claims: list[Json] = [
+            {
+                "claim": letter,
+                "status": answer.status,
+                "detail": f"{answer.detail}; settle: {answer.settle}" if answer.settle else answer.detail,
+            }
+            for letter, answer in self.claims.items()
+        ]
+        return {"verdict": self.verdict, "sides": "unilateral", "claims": claims}
+
+
+def verify(
+    data: bytes, policy: Policy | None = None, earlier: Sequence[bytes] = (), required: Sequence[str] = ()
+) -> Report:
+    """Judge a bundle; whatever its octets are, this ends in a report.
+
+    Raises:
+        UsageError: one of `earlier` is no checkpoint, or no key that the reader trusts for it signed it.
+    """
+    _Budget.left = MAX_CHECKS
+    answers: dict[str, Answer] = {}
+    try:
+        files, damaged = read_bag(data)
+        bundle = Bundle(files)
+        check_files(bundle, damaged)
+        try:
+            answers = _judge(bundle, policy, earlier)
+        except RefusedError as problem:
+            bundle.fault("I", problem)
+        for letter, faults in bundle.faults.items():
+            if faults:
+                more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""  # noqa: PLR2004 - enough to begin with
+                answers[letter] = Answer("INVALID", "; ".join(faults[:3]) + more)
+        answers.setdefault("I", Answer("VALID", f"{len(files)} files are what the manifests say"))
+    except RefusedError as problem:
+        answers = {"I": Answer("INVALID", str(problem))}
+    nothing = Answer("NOT PROVEN", "it cannot be read", "an intact bundle")
+    claims = {letter: answers.get(letter, nothing) for letter in LETTERS}
+    needed = {*(required or ("I", "L", "P", "C2", "R")), *(["A"] if earlier else [])}
+    return Report(_verdict(claims, needed, trusting=policy is not None), claims)
+
+
+def _verdict(claims: Mapping[str, Answer], needed: set[str], *, trusting: bool) -> str:
+    if any(answer.status == "INVALID" for answer in claims.values()):
+        return "invalid"
+    if not trusting:
+        return "self-consistent only"
+    return "verified" if all(claims[letter].status == "VALID" for letter in needed) else "not proven"
+
+
+def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> dict[str, Answer]:
+    """Do steps 3 to 12; a RefusedError: neither checkpoint nor claims can be read, so nothing else can be said."""
+    try:
+        head = read_head(bundle.read(CHECKPOINT))
+    except RefusedError as problem:
+        raise RefusedError(_named(CHECKPOINT, problem)) from None
+    claims = bundle.json(CLAIMS)
+    if not isinstance(claims, dict):
+        raise RefusedError(f"{CLAIMS}: is no object")
+    leaves = read_leaves(bundle, head.origin)  # step 3
+    shown = Shown(bundle, leaves, head.origin)  # step 4
+    check_streams(shown)  # step 5
+    check_references(shown)
+    keys = Keys(shown)  # step 6
+    trust = judge_signer(bundle, head, policy, keys)  # step 7
+    check_inclusion(bundle, leaves, head)  # step 8
+    ends, at = check_export(bundle, shown, keys, head, claims)  # step 9
+    task = str(claims.get("task"))
+    check_claims(bundle, shown, head, claims)
+    check_repeated(bundle, shown, head, task, at)
+    answers = {
+        "L": trust.answer,
+        "P": Answer("VALID", f"{len(leaves)} events are under checkpoint {head.size}"),
+        "C1": Answer("VALID", f"{len(shown.records)} records and their blobs are what their leaves commit to"),
+    }
+    answers["W"], answers["T"] = judge_witnesses(trust, policy)  # step 10
+    answers["A"] = judge_growth(bundle, head, trust, earlier)
+    whole = len(leaves) == head.size and not bundle.faults["P"] and not bundle.faults["C2"]
+    counted = f"{len(leaves)} of the log's {head.size} leaves are shown"
+    answers["C3"] = Answer("VALID" if whole else "NOT PROVEN", counted, "" if whole else "all leaves of the log")
+    answers["C2"] = _judge_streams(shown, ends, task, whole=whole, trusted=trust.trusted)
+    answers["X"] = _judge_holes(bundle, shown, claims)
+    check_findings(bundle, shown, keys)  # step 11
+    check_engine(bundle, head)
+    check_content(bundle, shown)
+    answers["R"] = Answer(
+        "NOT PROVEN",
+        "statements, hashes of cards and contracts, and freshness decisions hold; this verifier does not judge again",
+        "a2a-ledger verify",
+    )
+    got = sum(
+        record.type == "message.recorded.v1" and record.data["direction"] == "in" for record in shown.records.values()
+    )
+    answers["S"] = Answer(  # step 12
+        "NOT PROVEN",
+        f"{got} messages are shown as received; the peer signed none of them; signatures of cards were not judged",
+        "the peer's own ledger",
+    )
+    return answers
+
+
+def _judge_streams(shown: Shown, ends: Mapping[str, int], task: str, *, whole: bool, trusted: bool) -> Answer:
+    """Answer C2, as far as it is not INVALID already."""
+    for stream, ver in ends.items():
+        if shown.end(stream) != ver:
+            shown.bundle.fault(
+                "C2", f"{stream}: the exporter signed that it ends at {ver}, and {shown.end(stream)} is shown"
+            )
+    if f"task:{task}" not in shown.keyed or "ledger" not in shown.keyed:
+        return Answer("NOT PROVEN", "the key of the task's stream, or of the log's own, is not disclosed", "that key")
+    if not whole and not ends:
+        return Answer("NOT PROVEN", "no exporter signed where the streams end", "a bundle signed by the export key")
+    if not whole and not trusted:
+        return Answer("NOT PROVEN", "the exporter is not known to belong to a log that you trust", "the log's key")
+    return Answer("VALID", f"task {task} is whole from version 0 to {shown.end(f'task:{task}')}")
+
+
+def _judge_holes(bundle: Bundle, shown: Shown, claims: Object) -> Answer:
+    """Answer X: what was left out is listed."""
+    if bundle.faults["C1"]:
+        return Answer("NOT PROVEN", "not all records could be read", "an intact bundle")
+    if len(shown.holes) > MAX_HOLES or not same(claims.get("withheld"), shown.holes):
+        return Answer("INVALID", f"{CLAIMS}: its list of what was left out is not what is left out")
+    return Answer("VALID", f"{len(shown.holes)} parts are left out, and listed")
+
+
+# ======== The command
+
+TITLES: Final = {
+    "I": "files intact",
+    "L": "checkpoint by a key that you trust",
+    "P": "events included under the checkpoint",
+    "A": "nothing rewritten before the checkpoint",
+    "W": "seen by witnesses",
+    "T": "existed by a date",
+    "S": "the peer sent these messages",
+    "C1": "events shown as they were recorded",
+    "C2": "all of the task, none missing",
+    "C3": "no other event of the task in the log",
+    "R": "replay gives the same verdict",
+    "X": "what was left out is listed",
+}
+
+
+def read_file(name: str, most: int) -> bytes:
+    """Read a file of the reader's, at most so many octets."""
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as problem:
+        raise UsageError(f"{name}: {problem.strerror}") from None
+    if len(data) > most:
+        raise UsageError(f"{name}: more than {most} octets")
+    return data
+
+
+def read_trust(policy_file: str | None, vkeys: Sequence[str]) -> Policy | None:
+    """Return what the reader trusts, None if he gave nothing."""
+    if policy_file is None and not vkeys:
+        return None
+    try:
+        policy = read_policy(read_file(policy_file, 1 << 20)) if policy_file is not None else Policy()
+        for vkey in vkeys:
+            key = read_vkey(vkey)
+            policy.seen.discard(key.public)  # what the policy names may be given again
+            policy.add("witness" if key.kind == COSIGNER else "log", vkey)
+    except RefusedError as problem:
+        raise UsageError(str(problem)) from None
+    return policy
+
+
+def printable(text: str) -> str:
+    """Return a text without what could steer a terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="a2a_verify.py", description="Verify an evidence bundle of a2a-ledger.")
+    parser.add_argument("bundle", help="the bundle, a zip")
+    parser.add_argument("--policy", help="what you trust: a C2SP tlog-policy file")
+    parser.add_argument("--trust", action="append", default=[], metavar="VKEY", help="a key that you trust")
+    parser.add_argument("--earlier", action="append", default=[], metavar="NOTE", help="a checkpoint that you hold")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--require", default="", metavar="LETTERS", help="claims that `verified` needs: I,L,P,C2")
+    given = parser.parse_args(arguments)
+    required = [letter for letter in given.require.upper().split(",") if letter]
+    if not set(required) <= set(LETTERS):
+        parser.error(f"--require: expected letters of {','.join(LETTERS)}, with commas between them")
+    try:
+        policy = read_trust(given.policy, given.trust)
+        earlier = [read_file(name, MAX_NOTE) for name in given.earlier]
+        report = verify(read_file(given.bundle, MAX_ALL), policy, earlier, required)
+    except UsageError as problem:
+        sys.stderr.write(f"a2a_verify: {printable(str(problem))}\n")
+        return 2
+    if given.format == "json":
+        sys.stdout.write(json.dumps(report.to_json()) + "\n")
+    else:
+        sys.stdout.write(f"{report.verdict}\n")
+        for letter, answer in report.claims.items():
+            settle = f"  settle: {answer.settle}" if answer.settle else ""
+            line = f"{letter:<3}{TITLES[letter]:<41}{answer.status:<12}{answer.detail}{settle}"
+            sys.stdout.write(printable(line) + "\n")
+    return {"verified": 0, "invalid": 1}.get(report.verdict, 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
