@@ -41,6 +41,9 @@ RESET = httpx.ReadError("reset by COOKIEVALUE-1234")
         (401, [DEMAND, COOKIE], [b'{"e": "COOKIEVALUE-12', RESET], ["auth-demand"]),
         (401, [DEMAND, GZIP], [b"no gzip"], ["auth-demand"]),
         (401, [DEMAND, SSE], [b"data: {}\n\n"], ["auth-demand"]),
+        (200, [SSE], [event("COMPLETED").removeprefix(b"data: ")], []),
+        (200, [SSE], [b"data: " + event("COMPLETED")], []),
+        (200, [SSE], [b": wait\n\n", b"event: x\n\n", event("COMPLETED")], []),
     ],
 )
 async def test_odd_answers_replay_and_verify(
@@ -69,9 +72,11 @@ def test_what_is_imported_of_odd_answers_replays_and_verifies(open_ledger: OpenL
         {"status": 200, "headers": [list(SSE), list(COOKIE)], "body": (event("WORKING") + ECHO).decode()},
         {"status": 200, "headers": [list(SSE), list(COOKIE)], "body": ""},
         {"status": 401, "headers": [list(SSE), list(DEMAND)], "body": '{"e": "CO'},
+        {"status": 200, "headers": [list(SSE)], "body": event("COMPLETED").decode().removeprefix("data: ")},
+        {"status": 200, "headers": [list(SSE)], "body": "data: " + event("COMPLETED").decode()},
     ]
     lines = [
-        {**send(f"m{n}", {"task": task("WORKING")}, headers=BEARER, error=None if n < 2 else "reset"), "response": one}
+        {**send(f"m{n}", {"task": task("WORKING")}, headers=BEARER, error="reset" if n == 2 else None), "response": one}
         for n, one in enumerate(answers)
     ]
     import_file(ledger, write(tmp_path, fetch(imported_card()), *lines))

@@ -158,7 +158,7 @@ class Exchange:
         drafts: list[Draft] = []
         for event in events:
             (status, headers), self.head = self.head or (None, ()), None
-            leg = parse_stream_event(self.leg, b"" if self.outside else event.data)
+            leg = parse_stream_event(self.leg, b"" if self.outside else event.raw)
             legs.append(without_secrets(replace(leg, status=status), self.secrets))
             flags = () if event.complete else ("truncated",)
             seen = see(headers, event.raw)._replace(wire=event.wire if isinstance(event, StreamMessage) else b"")

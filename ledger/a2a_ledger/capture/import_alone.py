@@ -85,7 +85,7 @@ def _stream(lone: Lone, asked: Leg, peer: str, at: ContractLedger) -> Iterator[R
     known = see(lone.headers, b"").secrets
     events = split_stream(lone.body)
     for sequence, one in enumerate(events):
-        leg = parse_stream_event(asked, one.data)
+        leg = parse_stream_event(asked, one.raw)
         headers = lone.headers if sequence == 0 else ()
         seen = as_said(see(headers, one.raw), leg, outside=leg.kind is None)
         flags = () if one.complete else ("truncated",)

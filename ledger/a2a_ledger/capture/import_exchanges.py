@@ -238,7 +238,7 @@ class Importer:
         of_answer = see(answer.headers, b"").secrets
         exchange.seen = exchange.seen._replace(secrets=(*exchange.seen.secrets, *of_answer))
         for sequence, one in enumerate(events):
-            leg = parse_stream_event(exchange.leg, b"" if exchange.outside else one.data)
+            leg = parse_stream_event(exchange.leg, b"" if exchange.outside else one.raw)
             leg = without_secrets(leg, exchange.seen.secrets)
             headers: Headers = ()
             if sequence == 0:  # the head of the answer stands with what comes first of it

@@ -64,6 +64,6 @@ def _ids_of(exchange: Exchange) -> Iterator[str | None]:
         return
     if is_stream(answer.status, answer.headers):
         for one in split_stream(answer.body):
-            yield parse_stream_event(exchange.leg, one.data).task_id
+            yield parse_stream_event(exchange.leg, one.raw).task_id
     else:
         yield parse_response(exchange.leg, answer.status, answer.headers, answer.body).task_id
