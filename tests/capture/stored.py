@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from a2a_ledger import ContractLedger
+
 if TYPE_CHECKING:
-    from a2a_ledger import ContractLedger
+    from pathlib import Path
+
     from a2a_ledger.codec import Record
 
 
@@ -22,6 +25,13 @@ def clear(record: Record) -> bytes:
 def holding(ledger: ContractLedger, secret: str) -> list[int]:
     """Return the positions of the records that hold a secret in the clear."""
     return [record.n for record in ledger.store.read(0, 100_000) if secret.encode() in clear(record)]
+
+
+def all_octets(root: Path) -> bytes:
+    """Return all that a ledger's directory holds: its files as they lie there, and each record as it opens."""
+    with ContractLedger.open(root, read_only=True) as ledger:
+        records = [clear(record) for record in ledger.store.read(0, 100_000)]
+    return b"\n".join([*records, *(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())])
 
 
 def headers(record: Record) -> list[list[str]]:

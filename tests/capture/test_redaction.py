@@ -33,6 +33,7 @@ from a2a_ledger.card import read_card
 from a2a_ledger.codec import Hole
 from a2a_ledger.wire import Leg, parse_request, parse_response
 from tests.capture.conftest import only
+from tests.capture.stored import all_octets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -433,11 +434,10 @@ def answering(agent: Agent, answer: Answer, path: str = "/rpc") -> None:
 
 
 def stored(ledger: ContractLedger) -> bytes:
-    """Close a ledger and return all octets of all its files."""
+    """Close a ledger and return all octets of all its files and records."""
     assert ledger.home is not None
-    root = ledger.home.root
     ledger.close()
-    return b"\n".join(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())
+    return all_octets(ledger.home.root)
 
 
 def of_records(ledger: ContractLedger) -> str:

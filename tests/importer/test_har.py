@@ -14,6 +14,7 @@ from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.capture.jsonl_line import ExchangeLine
 from a2a_ledger.errors import StoreError, UsageError
 from a2a_ledger.ledger import ContractLedger
+from tests.capture.stored import all_octets
 from tests.importer.archive import entry, write_har
 from tests.importer.lines import OAUTH, ORIGIN, REQUIRED, TOKEN, URL, Line, call, card, fetch, line, send, task, write
 from tests.importer.reading import facts, findings, imported, kinds
@@ -257,7 +258,7 @@ def test_no_credential_of_a_har_is_anywhere_in_the_ledger(tmp_path: Path) -> Non
         ledger.catch_up()
         ledger.sign_checkpoint()
     assert [fault.line for fault in report.faults] == [5]
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "audit").rglob("*") if path.is_file())
+    kept = all_octets(tmp_path / "audit")
     secrets = [
         f"{kind}-secret-{n}" for n, kind in enumerate(("cookie", "cookie", "query", "granted", "posted"), start=1)
     ]

@@ -14,6 +14,7 @@ from a2a_ledger.capture.formats.vcr import read_interaction
 from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.ledger import ContractLedger
+from tests.capture.stored import all_octets
 from tests.importer.archive import interaction
 from tests.importer.lines import OAUTH, REQUIRED, TOKEN, Line, call, card, fetch, send, task, write
 from tests.importer.reading import facts, findings, imported, kinds
@@ -174,7 +175,7 @@ def test_no_credential_of_a_cassette_is_kept(tmp_path: Path) -> None:
     with ContractLedger.open(tmp_path / "audit", follow=False) as ledger:
         assert [fault.line for fault in import_file(ledger, file).faults] == [3]
         ledger.catch_up()
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "audit").rglob("*") if path.is_file())
+    kept = all_octets(tmp_path / "audit")
     assert TOKEN.encode() not in kept
     assert b"cookie-secret" not in kept
     assert b"Makes reports" in kept
