@@ -31,7 +31,7 @@ ELSEWHERE = {"demo", "bench", "proxy"}
 
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
-    "verify", "reconcile", "audit", "checkpoint", "keys", "bench", "proxy",
+    "verify", "reconcile", "report", "audit", "checkpoint", "keys", "bench", "proxy",
 }  # fmt: skip
 
 
@@ -72,15 +72,16 @@ def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
         (home / name).write_bytes(content)
     (home / "case.json").write_text(json.dumps(CASE))
     (home / "exchanges.jsonl").write_text(json.dumps(EXCHANGE) + "\n")
-    with ContractLedger.open("disputed", origin="acme/audit", follow=False) as opening:
-        dispute(opening)  # the other ledger is made up by hand: a verifier would say so
-        opening.catch_up()
-    run("--ledger", "disputed", "export", "T-t1", "-o", "honest.zip")
-    vkey = run("--ledger", "disputed", "keys", "vkeys", "--role", "log").stdout.strip()
-    for name in ("policy.txt", "ours.txt", "theirs.txt"):
-        (home / name).write_text(f"log {vkey}\nquorum none\n")
-    for name in ("ours.zip", "theirs.zip"):
-        shutil.copy("honest.zip", name)
+    for name, origin in (("ours", "acme/audit"), ("theirs", "vendor/audit")):
+        with ContractLedger.open(name, origin=origin, follow=False) as opening:
+            dispute(opening)  # the other ledger is made up by hand: a verifier would say so
+            opening.catch_up()
+        run("--ledger", name, "export", "T-t1", "-o", f"{name}.zip")
+        vkey = run("--ledger", name, "keys", "vkeys", "--role", "log").stdout.strip()
+        (home / f"{name}.txt").write_text(f"log {vkey}\nquorum none\n")
+    shutil.copy("ours.txt", "policy.txt")
+    shutil.copy("ours.zip", "honest.zip")
+    vkey = (home / "ours.txt").read_text().split()[1]
     violation = json.loads(run("--ledger", ledger, "--format", "json", "violations").stdout.splitlines()[0])
     known = {"acme/audit-1b9e04c7+5f2c91aa+AXk…": vkey, "ack 45": f"ack {violation['position']}"}
     for number, example in enumerate(examples()):
@@ -92,7 +93,7 @@ def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
         assert words.pop(0) == "a2a-ledger"
         if "init" in words:
             words = [f"{word}-{number}" if word == "audit" else word for word in words]
-        if "verify" in words:
+        if {"verify", "report"} & set(words):
             shutil.copy("honest.zip", "case-17.zip")
         result = run(*words)
         if target:

@@ -42,7 +42,7 @@ from a2a_ledger.errors import StoreError, UsageError
 def report(  # noqa: PLR0913 - one argument an option
     session: Session, *, bundle: Path | None, out: Path, force: bool, policy_file: Path | None, trust: tuple[str, ...]
 ) -> None:
-    """Write the page that shows a bundle and checks it in the reader's browser.
+    """Write a page that shows a bundle and checks it in a browser.
 
     Without BUNDLE: a viewer that opens any bundle. The page is one file, works offline, and sends nothing anywhere. It
     checks hashes, signatures and proofs; it does not decide and judge again, which `verify` does. Who gets a filled
