@@ -201,9 +201,10 @@ def _check_names(names: list[str]) -> None:
             raise BundleError(f"{name!r} and {seen[folded]!r} are one name on some systems")
         seen[folded] = name
     for folded, name in seen.items():
-        parent = folded.rpartition("/")[0]
-        if parent in seen:
-            raise BundleError(f"{seen[parent]!r} is a file and the folder of {name!r} at once")
+        folder = folded
+        while folder := folder.rpartition("/")[0]:
+            if folder in seen:
+                raise BundleError(f"{seen[folder]!r} is a file and the folder of {name!r} at once")
 
 
 def _check_local_header(data: bytes, entry: _Entry) -> int:

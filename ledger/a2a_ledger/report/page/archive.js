@@ -83,8 +83,10 @@ function checkNames(names) {
     seen.add(folded);
   }
   for (const name of seen) {
-    const parent = name.slice(0, Math.max(0, name.lastIndexOf("/")));
-    if (seen.has(parent)) throw new Problem(`${parent} is a file and a folder at once`);
+    for (let cut = name.lastIndexOf("/"); cut > 0; cut = name.lastIndexOf("/", cut - 1)) {
+      const folder = name.slice(0, cut);
+      if (seen.has(folder)) throw new Problem(`${folder} is a file and a folder at once`);
+    }
   }
 }
 

@@ -1,0 +1,1 @@
+"""Bundles, each with one thing wrong or none, and the table that every verifier has to give of each."""

@@ -1,0 +1,25 @@
+"""All cases of the corpus: `all_cases()` makes them one by one, `all_rows()` says which there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.conformance import hostile_zips
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conformance.table import Case, Row
+
+_MODULES = (hostile_zips,)
+
+
+def all_rows() -> list[Row]:
+    """Return every case, not made yet."""
+    return [row for module in _MODULES for row in module.rows()]
+
+
+def all_cases() -> Iterator[Case]:
+    """Make every case: name, bundle, policy text, earlier notes, expected table."""
+    for row in all_rows():
+        yield row.made()
