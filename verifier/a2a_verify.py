@@ -1604,7 +1604,7 @@ def check_repeated(bundle: Bundle, shown: Shown, head: Head, task: str, at: str)
     payload = [content for name, content in bundle.files.items() if name.startswith("data/")]
     info = (
         "BagIt-Profile-Identifier: a2a-evidence/1",
-        r"Bagging-Date: \d{4}-\d\d-\d\d",
+        "Bagging-Date: [0-9]{4}-[0-9]{2}-[0-9]{2}",
         f"External-Identifier: {re.escape(head.origin)}#task:{re.escape(task)}",
         f"Log-Size: {head.size}",
         rf"Payload-Oxum: {sum(map(len, payload))}\.{len(payload)}",

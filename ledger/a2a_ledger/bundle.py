@@ -49,6 +49,11 @@ REPLAY_PROFILE = "data/replay/profile.toml"
 CUSTODY = "data/custody.json"
 POLICY_EXAMPLE = "data/policy.example.txt"
 
+NEEDED = (
+    *(BAG_INFO, README, CLAIMS, CHECKPOINT, LEAVES, INDEX, ENGINE, EXPECTED, REPLAY_PROFILE, CUSTODY, POLICY_EXAMPLE),
+)
+"""What every bundle has, beside the manifests, without which a zip is none, and what its events bring."""
+
 _BAGIT_TEXT = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 _MANIFEST_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9._/-]+)")
 _INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody"
@@ -355,7 +360,7 @@ def _most(name: str) -> int | None:
 
 def file_faults(bundle: Bundle) -> list[str]:
     """Return one sentence for each file that is not what the manifests say; none if all are intact."""
-    faults: list[str] = []
+    faults = [f"{name} is missing from the bundle" for name in NEEDED if name not in bundle.files]
     if bundle.files[BAGIT] != _BAGIT_TEXT:
         faults.append(f"{BAGIT}: not the two lines of BagIt 1.0 in UTF-8")
     payload = {name for name in bundle.files if name.startswith("data/")}
@@ -397,4 +402,6 @@ def _read_manifest(bundle: Bundle, manifest: str) -> dict[str, str]:
         if match[2] in listed:
             raise BundleError(f"{manifest}: line {number} lists {match[2]} again")
         listed[match[2]] = match[1]
+    if list(listed) != sorted(listed):
+        raise BundleError(f"{manifest}: its lines are not sorted by name")
     return listed

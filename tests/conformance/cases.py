@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance import hostile_zips
+from tests.conformance import file_cases, hostile_zips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.conformance.table import Case, Row
 
-_MODULES = (hostile_zips,)
+_MODULES = (hostile_zips, file_cases)
 
 
 def all_rows() -> list[Row]:

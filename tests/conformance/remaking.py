@@ -11,11 +11,11 @@ import hmac
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.bundle import CHECKPOINT, CLAIMS, EXPECTED, INDEX, LEAVES, Bundle, index_text
+from a2a_ledger.bundle import CHECKPOINT, EXPECTED, INDEX, LEAVES, Bundle, index_text
 from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
 from a2a_ledger.codec import canonical, parse_canonical
 from tests.evidence.forging import repacked
-from tests.evidence.refitting import claim, claims, signed_again
+from tests.evidence.refitting import claim, signed_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -165,8 +165,9 @@ class Remaking:
     def put_statement(self, n: int, envelope: bytes, before: bytes, after: bytes) -> None:
         """Put another envelope in the place of a finding's."""
         name = f"data/statements/{n}.dsse.json"
-        record = cast("dict[str, dict[str, dict[str, str]]]", parse_canonical(self.records[n]))
-        old = record["blobs"]["statement"]["id"]
+        record = cast("JsonObject", parse_canonical(self.records[n]))
+        blob = cast("JsonObject", cast("JsonObject", record["blobs"])["statement"])
+        old = str(blob["id"])
         salt = self.files.pop(f"data/blobs/{old}/0.salt")
         del self.files[f"data/blobs/{old}/0"]
         part = sha256(b"a2a-ledger/part/v1\x00" + salt + envelope).digest()
@@ -174,10 +175,8 @@ class Remaking:
         self.files |= {name: envelope, f"data/blobs/{made}/0": envelope, f"data/blobs/{made}/0.salt": salt}
         self._renamed[old.encode()] = made.encode()
         self._renamed[sha256(before).hexdigest().encode()] = sha256(after).hexdigest().encode()
-        size = b'"id":"%b","kept":"all","size":' % old.encode()
-        self.records[n] = self.records[n].replace(
-            size + b"%d" % record["blobs"]["statement"]["size"], size + b"%d" % len(envelope)
-        )
+        blob["size"] = len(envelope)
+        self.records[n] = canonical(record)
 
     def _leaf(self, n: int) -> bytes:
         leaf = canonical({"c": self.commitments[n], "log": self.log.origin, "n": n, "t": self.tags[n], "v": 1})
@@ -185,23 +184,13 @@ class Remaking:
 
     def _claim(self, size: int, root: bytes, shown: Sequence[int]) -> None:
         rows = [self.rows[n] for n in shown]
-        said = cast("list[dict[str, str]]", claims(self.files)["ends"])
         ends: list[Json] = [
-            {
-                "stream": end["stream"],
-                "ver": max((row.ver for row in rows if row.stream == end["stream"]), default=-1),
-            }
-            for end in said
+            {"stream": stream, "ver": max((row.ver for row in rows if row.stream == stream), default=-1)}
+            for stream in (f"findings:{self.log.task}", "ledger", f"task:{self.log.task}")
         ]
-        claim(
-            self.files,
-            **{
-                "checkpoint": {"root": root.hex(), "size": size},
-                "ends": ends,
-                "events": len(shown),
-                **self.claimed,
-            },
-        )
+        checkpoint: JsonObject = {"root": root.hex(), "size": size}
+        said_otherwise = {"checkpoint": checkpoint, "ends": ends, "events": len(shown), **self.claimed}
+        claim(self.files, **said_otherwise)
         info = self.files["bag-info.txt"].splitlines(keepends=True)
         self.files["bag-info.txt"] = b"".join(
             b"Log-Size: %d\n" % size if line.startswith(b"Log-Size:") else line for line in info

@@ -76,7 +76,7 @@ class Row(NamedTuple):
         return Case(self.name, bundle, policy, earlier, self.expected, self.without_judging, self.section)
 
 
-def row(  # noqa: PLR0913 - a line of the corpus
+def row(
     name: str, section: str, recipe: Recipe, *, valid: str = "", invalid: str = "", unproven: str = "", missed: str = ""
 ) -> Row:
     """Write down a case as it differs from a good bundle of a task in a larger log, judged by a reader with its key.

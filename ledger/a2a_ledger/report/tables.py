@@ -11,7 +11,7 @@ import types
 import typing
 from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import KINDS
+from a2a_ledger.bundle import KINDS, NEEDED
 from a2a_ledger.divergence import RULE_SETS, RULES
 from a2a_ledger.events import EVENT_TYPES
 from a2a_ledger.verify.report import TITLES
@@ -28,6 +28,7 @@ def tables() -> JsonObject:
     return {
         "events": {name: _fields(cls) for name, cls in sorted(EVENT_TYPES.items())},
         "files": [[pattern.pattern, most] for pattern, most in KINDS],
+        "needed": list(NEEDED),
         "not_claimed": list(NOT_CLAIMED),
         "rule_sets": {name: [*sorted(rules)] for name, rules in RULE_SETS.items()},
         "rules": {

@@ -143,8 +143,8 @@ def judge_head(bundle: Bundle, checkpoint: Checkpoint, policy: Policy | None, ke
             signed = open_checkpoint(raw, [*logs, *policy.keys("witness")])
         except VerificationError as problem:
             return Head(checkpoint, Claim("L", "INVALID", f"{what}: {problem}"), logs=logs)
-        signer = next(entry.verifier for entry in signed.verified if entry.verifier in logs)
-        claim = _judge_term(what, signer, checkpoint, keys)
+        terms = [_judge_term(what, key, checkpoint, keys) for key, _ in signed.verified if key in logs]
+        claim = next((claim for claim in terms if claim.status == "VALID"), terms[0])
         head = Head(checkpoint, claim, trusted=claim.status == "VALID", logs=logs, cosigners=signed.cosigners)
         try:
             policy.check_quorum(signed)
@@ -226,22 +226,25 @@ def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str]) ->
     settle = f"an earlier checkpoint of {now.origin} held by somebody else"
     if not earlier:
         return Claim("A", "NOT PROVEN", "you gave no earlier checkpoint", settle)
-    proven: list[str] = []
-    for old in [_open_earlier(note, head) for note in earlier]:
-        if old.origin != now.origin or old.size > now.size or not old.size:
-            detail = f"checkpoint {old.size} of {old.origin} is not an earlier one of {now.origin}, size {now.size}"
-            return Claim("A", "NOT PROVEN", detail, "a bundle under a checkpoint that is not older than yours")
-        name = f"{CONSISTENCY}{old.size}-{now.size}"
-        if old.size != now.size and name not in bundle.files:
-            settle = f"a consistency proof from {old.size} to {now.size}: ask the exporter for {name} (export --since)"
-            return Claim("A", "NOT PROVEN", f"the bundle does not lead from {old.size} to {now.size}", settle)
-        try:
-            path = parse_hashes(bundle.read(name)) if old.size != now.size else []
-            verify_consistency(old.size, now.size, old.root, now.root, path)
-        except LedgerError as problem:
-            return Claim("A", "INVALID", f"the log was rewritten between {old.size} and {now.size}: {problem}")
-        proven.append(str(old.size))
-    return Claim("A", "VALID", f"the log only grew from checkpoint {', '.join(proven)} to {now.size}")
+    answers = [_judge_one_earlier(bundle, now, old) for old in [_open_earlier(note, head) for note in earlier]]
+    order = ("INVALID", "NOT PROVEN", "VALID")
+    return min(answers, key=lambda claim: order.index(claim.status))
+
+
+def _judge_one_earlier(bundle: Bundle, now: Checkpoint, old: Checkpoint) -> Claim:
+    if old.origin != now.origin or old.size > now.size or not old.size:
+        detail = f"checkpoint {old.size} of {old.origin} is not an earlier one of {now.origin}, size {now.size}"
+        return Claim("A", "NOT PROVEN", detail, "a bundle under a checkpoint that is not older than yours")
+    name = f"{CONSISTENCY}{old.size}-{now.size}"
+    if old.size != now.size and name not in bundle.files:
+        settle = f"a consistency proof from {old.size} to {now.size}: ask the exporter for {name} (export --since)"
+        return Claim("A", "NOT PROVEN", f"the bundle does not lead from {old.size} to {now.size}", settle)
+    try:
+        path = parse_hashes(bundle.read(name)) if old.size != now.size else []
+        verify_consistency(old.size, now.size, old.root, now.root, path)
+    except LedgerError as problem:
+        return Claim("A", "INVALID", f"the log was rewritten between {old.size} and {now.size}: {problem}")
+    return Claim("A", "VALID", f"the log only grew from checkpoint {old.size} to {now.size}")
 
 
 def _open_earlier(note: bytes | str, head: Head) -> Checkpoint:

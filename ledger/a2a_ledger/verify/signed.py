@@ -19,7 +19,7 @@ from a2a_ledger.bundle import (
     record_file,
     statement_file,
 )
-from a2a_ledger.codec import Hole, canonical
+from a2a_ledger.codec import Hole, canonical, parse_canonical
 from a2a_ledger.divergence import RULE_SETS, RULES
 from a2a_ledger.divergence.finding import CARD
 from a2a_ledger.errors import FormatError, LedgerError, SignatureError
@@ -102,6 +102,7 @@ class ExportStatement:
         if EXPORT_STATEMENT not in bundle.files:
             return
         try:
+            parse_canonical(bundle.files[EXPORT_STATEMENT])  # an envelope of ours has one spelling
             opened = open_envelope(bundle.files[EXPORT_STATEMENT], keys.speaking("export", checkpoint.size))
             statement = parse_statement(opened.payload)
             self._read(statement, leaves, claimed, {signer.vkey for signer in opened.signers})
@@ -216,6 +217,7 @@ def open_finding(raw: bytes, record: Record, keys: Keys) -> Statement:
         FormatError: It is not the statement that the record names.
         SignatureError: No such key signed it.
     """
+    parse_canonical(raw)  # an envelope of ours has one spelling
     opened = open_envelope(raw, keys.speaking("statement", record.n))
     if record.content("statement") != raw or sha256(opened.payload).hexdigest() != record.data.get("statement_sha256"):
         raise FormatError(f"not the statement that {record_file(record.n)} holds")

@@ -164,7 +164,9 @@ def _check_custody(bundle: Bundle, origin: str, at: str) -> list[str]:
 
 def _check_info(bundle: Bundle, checkpoint: Checkpoint, task: str) -> list[str]:
     """BagIt's own labels say nothing else about the bundle than it shows."""
-    lines = bundle.text(BAG_INFO).splitlines()
+    *lines, end = bundle.text(BAG_INFO).split("\n")
+    if end:
+        return [f"{BAG_INFO}: the last line does not end in a line feed"]
     payload = [content for name, content in bundle.files.items() if name.startswith("data/")]
     expected = [
         f"BagIt-Profile-Identifier: {PROFILE}",
@@ -172,8 +174,9 @@ def _check_info(bundle: Bundle, checkpoint: Checkpoint, task: str) -> list[str]:
         f"Log-Size: {checkpoint.size}",
         f"Payload-Oxum: {sum(map(len, payload))}.{len(payload)}",
     ]
-    return [f"{BAG_INFO}: expected the line {line!r} once" for line in expected if lines.count(line) != 1] + [
-        f"{BAG_INFO}: {line[:80]!r} has no place there"
-        for line in lines
-        if line not in expected and not re.fullmatch(r"Bagging-Date: \d{4}-\d\d-\d\d", line)
+    dates = [line for line in lines if re.fullmatch(r"Bagging-Date: \d{4}-\d\d-\d\d", line, re.ASCII)]
+    faults = [f"{BAG_INFO}: expected the line {line!r} once" for line in expected if lines.count(line) != 1]
+    faults += [f"{BAG_INFO}: expected one Bagging-Date, found {len(dates)}"] if len(dates) != 1 else []
+    return faults + [
+        f"{BAG_INFO}: {line[:80]!r} has no place there" for line in lines if line not in expected and line not in dates
     ]

@@ -95,6 +95,7 @@ const foreign = (files) => [...files.keys()].filter((name) => mostOf(name) === u
 async function manifestFaults(bundle) {
   const faults = new Map();
   const names = [...bundle.files.keys()];
+  for (const name of TABLES.needed) if (!bundle.files.has(name)) faults.set(name, "missing from the bundle");
   if (String.fromCharCode(...bundle.read("bagit.txt")) !== BAGIT) faults.set("bagit.txt", "not the two lines of BagIt 1.0 in UTF-8");
   const payload = new Set(names.filter((name) => name.startsWith("data/")));
   const tags = new Set(names.filter((name) => !name.startsWith("data/") && !/^tagmanifest-sha256\.txt(?:\.sig)?$/.test(name)));
@@ -129,5 +130,6 @@ function readManifest(bundle, manifest) {
     if (listed.has(match[2])) throw new Problem(`${manifest}: line ${at + 1} lists a file again`);
     listed.set(match[2], match[1]);
   });
+  if ([...listed.keys()].some((name, at, names) => at && names[at - 1] > name)) throw new Problem(`${manifest}: its lines are not sorted by name`);
   return listed;
 }

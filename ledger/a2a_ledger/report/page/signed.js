@@ -73,7 +73,7 @@ const BASE = "https://w3id.org/a2a-ledger/";
 
 /** Open a DSSE envelope: {payload, signers}. Only octets that a known key signed are ever handed on. */
 async function openEnvelope(octets, keys, what) {
-  const envelope = parseAny(textOf(octets, what));
+  const envelope = parseCanonical(octets, what); // an envelope of ours has one spelling
   const { payload, payloadType, signatures } = isObject(envelope) && !(envelope instanceof NumberToken) ? envelope : {};
   if (typeof payload !== "string" || payloadType !== PAYLOAD_TYPE || !Array.isArray(signatures) || !signatures.length || signatures.length > 100) {
     throw new Problem("no DSSE envelope around an in-toto statement");

@@ -66,16 +66,18 @@ function custodyFaults(bundle, shown, checkpoint, task, at) {
 }
 
 function infoFaults(bundle, shown, checkpoint, task) {
-  const name = "bag-info.txt", lines = bundle.text(name).split(/\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/);
-  if (lines[lines.length - 1] === "") lines.pop();
+  const name = "bag-info.txt", lines = bundle.text(name).split("\n");
+  if (lines.pop() !== "") return [`${name}: the last line does not end in a line feed`];
   const payload = [...bundle.files].filter(([one]) => one.startsWith("data/"));
   const expected = [
     "BagIt-Profile-Identifier: a2a-evidence/1", `External-Identifier: ${checkpoint.origin}#task:${task}`, `Log-Size: ${checkpoint.size}`,
     `Payload-Oxum: ${payload.reduce((sum, [, octets]) => sum + octets.length, 0)}.${payload.length}`,
   ];
+  const dates = lines.filter((line) => /^Bagging-Date: \d{4}-\d\d-\d\d$/.test(line));
   return [
     ...expected.filter((line) => lines.filter((one) => one === line).length !== 1).map((line) => `${name}: expected the line ${line} once`),
-    ...lines.filter((line) => !expected.includes(line) && !/^Bagging-Date: \d{4}-\d\d-\d\d$/.test(line)).map((line) => `${name}: ${line.slice(0, 80)} has no place there`),
+    ...(dates.length === 1 ? [] : [`${name}: expected one Bagging-Date, found ${dates.length}`]),
+    ...lines.filter((line) => !expected.includes(line) && !dates.includes(line)).map((line) => `${name}: ${line.slice(0, 80)} has no place there`),
   ];
 }
 

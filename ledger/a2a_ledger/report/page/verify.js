@@ -102,8 +102,9 @@ class Examination {
     if (head.logs.length) {
       try {
         const opened = await openCheckpoint(raw, [...head.logs, ...trustedFor(policy, "witness")]);
-        const signer = opened.signers.find(({ key }) => head.logs.some((one) => one.vkey === key.vkey)).key;
-        const term = keys.term(signer);
+        const ours = opened.signers.map(({ key }) => key).filter((key) => head.logs.some((one) => one.vkey === key.vkey));
+        const speaks = (key) => !keys.term(key) || (keys.term(key).role === "log" && covers(keys.term(key), checkpoint.size));
+        const signer = ours.find(speaks) || ours[0], term = keys.term(signer);
         if (term && term.role !== "log") this.say("L", "INVALID", `${what} is signed by a key that the log names as its ${term.role} key`);
         else if (term && !covers(term, checkpoint.size)) this.say("L", "INVALID", `${what} is signed by ${keyName(signer)}, which does not speak for this size`);
         else this.say("L", "VALID", `${what} is signed by ${keyName(signer)}, a key that you trust`);
@@ -145,26 +146,34 @@ class Examination {
   async judgeEarlier({ checkpoint: now, logs }) {
     const settle = `an earlier signed head of ${now.origin} that somebody else kept`;
     if (!this.earlier.length) return this.say("A", "NOT PROVEN", "you gave no earlier signed head", settle);
-    for (const octets of this.earlier) {
-      let old;
-      try {
-        old = parseCheckpoint(parseNote(octets).text);
-        if (logs.length && old.origin === now.origin) await openCheckpoint(octets, logs);
-      } catch (problem) {
-        throw new ReaderProblem(`the earlier head that you gave cannot be used: ${problem.message}`);
-      }
-      if (old.origin !== now.origin || old.size > now.size || old.size === 0n) return this.say("A", "NOT PROVEN", `head ${old.size} of ${old.origin} is not an earlier one of this log`, "a bundle under a head that is not older than yours");
-      const name = `data/log/consistency/${old.size}-${now.size}`;
-      if (old.size !== now.size && !this.bundle.files.has(name)) return this.say("A", "NOT PROVEN", `the bundle does not lead from ${old.size} to ${now.size}`, `${name} from the exporter (export --since)`);
-      let good = false;
-      try {
-        good = consistent(old.size, now.size, old.root, now.root, old.size === now.size ? [] : parseHashes(this.bundle.read(name)));
-      } catch (problem) {
-        if (!(problem instanceof Problem)) throw problem;
-      }
-      if (!good) return this.say("A", "INVALID", `the log was rewritten between ${old.size} and ${now.size}`);
+    const answers = [];
+    for (const octets of this.earlier) answers.push(this.judgeOneEarlier(now, await this.openEarlier(octets, now, logs)));
+    const order = ["INVALID", "NOT PROVEN", "VALID"];
+    return this.say("A", ...answers.sort(([one], [other]) => order.indexOf(one) - order.indexOf(other))[0]);
+  }
+
+  async openEarlier(octets, now, logs) {
+    try {
+      const old = parseCheckpoint(parseNote(octets).text);
+      if (logs.length && old.origin === now.origin) await openCheckpoint(octets, logs);
+      return old;
+    } catch (problem) {
+      throw new ReaderProblem(`the earlier head that you gave cannot be used: ${problem.message}`);
     }
-    return this.say("A", "VALID", `the log only grew from the head that you hold to ${now.size}`);
+  }
+
+  /** Return status, detail, and what would settle it. */
+  judgeOneEarlier(now, old) {
+    if (old.origin !== now.origin || old.size > now.size || old.size === 0n) return ["NOT PROVEN", `head ${old.size} of ${old.origin} is not an earlier one of this log`, "a bundle under a head that is not older than yours"];
+    const name = `data/log/consistency/${old.size}-${now.size}`;
+    if (old.size !== now.size && !this.bundle.files.has(name)) return ["NOT PROVEN", `the bundle does not lead from ${old.size} to ${now.size}`, `${name} from the exporter (export --since)`];
+    let good = false;
+    try {
+      good = consistent(old.size, now.size, old.root, now.root, old.size === now.size ? [] : parseHashes(this.bundle.read(name)));
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+    }
+    return good ? ["VALID", `the log only grew from head ${old.size} to ${now.size}`] : ["INVALID", `the log was rewritten between ${old.size} and ${now.size}`];
   }
 
   judgeAllLeaves(shown, leaves, checkpoint) {

@@ -1,0 +1,36 @@
+"""The page gives, of every case of the conformance corpus, the table that was written down for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from a2a_ledger.report import filled_page
+from tests.conformance.cases import all_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.report.browser import Browser
+
+ROWS = {row.name: row for row in all_rows()}
+_TOO_LARGE_TO_PASTE = 8 << 20  # octets
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_page(browser: Browser, tmp_path: Path, name: str) -> None:
+    case = ROWS[name].made()
+    if case.earlier or len(case.bundle) > _TOO_LARGE_TO_PASTE:
+        pytest.skip("heads that a reader holds, and bundles of many MiB, are given to the page by file input")
+    page = tmp_path / "page.html"
+    page.write_text(filled_page(case.bundle, name="case.zip"), "utf-8")
+    browser.open(page)
+    claims = cast("dict[str, str]", browser.judged(case.policy)["claims"])
+    expected = case.table(judging=False)
+    # The page reads less of the content again than the file that stands alone: what it does not look at stays open.
+    allowed = {expected["R"], "NOT PROVEN"}
+    assert claims == {**expected, "R": claims["R"]}
+    assert claims["R"] in allowed
+    assert browser.complaints() == []
