@@ -36,11 +36,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import SIGNATURE, Bundle, file_faults, foreign_files, oversize_files, read_bundle
+from a2a_ledger.bundle import SIGNATURE, Bundle, foreign_files, oversize_files, read_bundle
 from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
 from a2a_ledger.verify.card_signatures import card_signatures
+from a2a_ledger.verify.files import file_faults
 from a2a_ledger.verify.key_events import read_keys
 from a2a_ledger.verify.proven import (
     check_inclusion,
