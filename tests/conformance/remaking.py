@@ -92,7 +92,7 @@ class Remaking:
         self.records[n] = raw
         self.files[f"data/records/{n}.salt"] = sha256(b"salt %d" % n).digest()
         self.tags.append(t)
-        self.commitments.append("")
+        self.commitments.append(sha256(b"not made yet %d" % n).hexdigest())
         self.rows[n] = next(iter(self.rows.values()))._replace(
             n=n, stream=stream, ver=ver, record=f"data/records/{n}.json", body="-"
         )
@@ -147,8 +147,7 @@ class Remaking:
 
     def _renew(self, octets: bytes) -> bytes:
         for old, new in self._renamed.items():
-            if old:
-                octets = octets.replace(old, new)
+            octets = octets.replace(old, new)
         return octets
 
     def _sign_finding(self, n: int) -> None:
