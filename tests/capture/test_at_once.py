@@ -15,6 +15,7 @@ from a2a_ledger import ContractChangedError
 from a2a_ledger.errors import UsageError
 from tests.capture.agent import Agent
 from tests.capture.conftest import STALE, only, request, send, tasks, types
+from tests.capture.peer import URL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -217,3 +218,20 @@ async def test_a_card_of_another_peer_is_fetched_in_the_middle_of_a_stream(
             await A2ACardResolver(http, other.url).get_agent_card()
         await http.aclose()
         assert other.gets == 1
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("header", [("x-caf", b"\xe9"), ("content-encoding", b"odd")])
+async def test_header_octets_and_unknown_codings_reach_the_caller_as_without_a_guard(
+    open_ledger: OpenLedger, make_guard: MakeGuard, kind: str, header: tuple[str, bytes]
+) -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        headers = [(b"content-type", kind.encode()), (header[0].encode(), header[1])]
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"\x0bcoded\x03"))
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as plain:
+        bare = await plain.post(URL, json={})
+    async with make_guard(open_ledger(mode="observe")).httpx_client(httpx.MockTransport(answer)) as client:
+        guarded = await client.post(URL, json={})
+    kept = [(name, value) for name, value in guarded.headers.raw if name.lower() != b"content-length"]
+    assert (kept, guarded.content) == (bare.headers.raw, bare.content)

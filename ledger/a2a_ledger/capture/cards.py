@@ -21,7 +21,7 @@ from a2a_ledger.capture.method_card import MethodRoute, card_in, method_card_eve
 from a2a_ledger.capture.not_modified import validator_confirmed
 from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.recorder import CardAsk, card_event, card_failure_event
-from a2a_ledger.capture.route import redirects
+from a2a_ledger.capture.route import octets, redirects
 from a2a_ledger.card import Card, read_card
 from a2a_ledger.codec import Hole
 from a2a_ledger.contract import contract_of, diff
@@ -395,5 +395,4 @@ def _kept_headers(record: Record) -> list[tuple[str, str]]:
 
 def _decoded(headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     """Return the headers of a body that is handed on whole and decoded."""
-    kept = [(name, value) for name, value in headers if name.lower() not in _NOT_HANDED_ON]
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
+    return octets([(name, value) for name, value in headers if name.lower() not in _NOT_HANDED_ON])

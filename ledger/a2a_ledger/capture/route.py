@@ -32,6 +32,7 @@ REDIRECTED = "a2a_ledger_redirected"
 the request that follows the redirect, and to no other."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_NOT_CODED = b"?"
 _REPLACED = CONDITIONS | {"accept-encoding"}
 
 
@@ -175,12 +176,12 @@ class Route:
     def beside_client(self, client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return what a request needs beside what its client adds to each by itself, which may have changed since."""
         kept = [(name, value) for name, value in headers if (name.lower(), value) not in self.by_client]
-        return _octets([(name, value) for name, value in kept if client.headers.get(name) != value])
+        return octets([(name, value) for name, value in kept if client.headers.get(name) != value])
 
     async def _send_own(self, ask: CardAsk, *, ours: bool) -> Answer:
         url, headers = self.own
         sent = _conditional(headers, ask, ours=ours)
-        request = httpx.Request("GET", url, headers=_octets(sent), extensions=self.extensions)
+        request = httpx.Request("GET", url, headers=octets(sent), extensions=self.extensions)
         return await _whole(await self.send(request), url, self.headers)
 
     def _added_by_client(self, headers: Headers) -> frozenset[tuple[str, str]]:
@@ -222,13 +223,31 @@ def pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw]
 
 
-def _octets(headers: Headers) -> list[tuple[bytes, bytes]]:
+def octets(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return headers that `pairs` read as the octets that they were."""
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 def is_credential(name: str) -> bool:
     """Say whether a request header of this name may tell its caller from others."""
     return name.lower() in CREDENTIAL_HEADERS or selects(name)
+
+
+def as_read(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer whose body goes on as httpx read it: a coding that it took off is not named."""
+    coding = header(headers, "content-encoding")
+    gone = ["content-length"]
+    if coding is not None and _is_taken_off(coding):
+        gone.append("content-encoding")
+    return octets([(name, value) for name, value in headers if name.lower() not in gone])
+
+
+def _is_taken_off(coding: str) -> bool:
+    """Say whether httpx takes a content coding off: octets that are no coded ones it refuses, or else leaves alone."""
+    try:
+        return httpx.Response(200, headers={"content-encoding": coding}, content=_NOT_CODED).content != _NOT_CODED
+    except httpx.DecodingError:
+        return True
 
 
 async def _whole(response: httpx.Response, url: str, sent: list[tuple[str, str]]) -> Answer:

@@ -11,6 +11,7 @@ from weakref import ref
 import httpx
 
 from a2a_ledger.capture.loop_thread import on_own_thread
+from a2a_ledger.capture.route import as_read, pairs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.loop_thread import LoopThread
     from a2a_ledger.capture.transport import GuardTransport
-
-_DECODED = {"content-encoding", "content-length"}
 
 
 class SyncGuardTransport(httpx.BaseTransport):
@@ -118,7 +117,7 @@ class ClientOnThread:
         client = self._alive()
         follow = client.follow_redirects if follow_redirects is None else follow_redirects
         answer = await on_own_thread(lambda: client.send(request, follow_redirects=follow, auth=auth))
-        headers = [(name, value) for name, value in answer.headers.multi_items() if name.lower() not in _DECODED]
+        headers = as_read(pairs(answer.headers))
         whole = httpx.Response(answer.status_code, headers=headers, content=answer.content, request=answer.request)
         whole.history = list(answer.history)
         return whole

@@ -27,7 +27,7 @@ from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answ
 from a2a_ledger.capture.own_route import Waiting, nobody_waits
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, pairs, redirected_from
+from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, as_read, pairs, redirected_from
 from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
@@ -264,7 +264,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         if is_stream(response.status_code, headers):
             return httpx.Response(
                 response.status_code,
-                headers=_decoded(response.headers),
+                headers=as_read(headers),
                 stream=RecordedStream(response, exchange, self.run_behind),
                 extensions=response.extensions,
             )
@@ -284,7 +284,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
             self._desk.found.remember(asked)
         return httpx.Response(
             response.status_code,
-            headers=_decoded(response.headers),
+            headers=as_read(headers),
             content=content,
             extensions=_safe(response.extensions),
         )
@@ -322,11 +322,6 @@ def _ask_for_extension(request: httpx.Request) -> None:
         asked = [uri.strip() for uri in request.headers.get(name, "").split(",") if uri.strip()]
         if EXTENSION not in asked:
             request.headers[name] = ", ".join([*asked, EXTENSION])
-
-
-def _decoded(headers: httpx.Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a body that is handed on after content decoding."""
-    return [(k, v) for k, v in headers.raw if k.lower() not in {b"content-encoding", b"content-length"}]
 
 
 def _is_batch_with_send(leg: Leg, body: bytes) -> bool:

@@ -20,14 +20,13 @@ from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing, open_exchange
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import Route, pairs
+from a2a_ledger.capture.route import Route, as_read, pairs
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.server.answering import decoded
 from a2a_ledger.capture.server.spool import Spool, read_leg
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
-from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -54,7 +53,6 @@ ANY_VERSION = ("1.0", "0.3", "0.2", "0.1")
 """Protocol versions of the clients behind a proxy: it is made for all of them."""
 
 _NOT_MODIFIED = 304
-_NOT_CODED = b"?"
 _OF_A_BODY = {"content-length", "content-type", "transfer-encoding"}
 _MAX_LISTED = 1024
 """Targets whose url is remembered: a query is the client's to choose."""
@@ -186,7 +184,7 @@ class ProxyTransport(GuardTransport):
         if fetched.kept is not None and fetched.kept.usable:
             await self._builds.hand_out(fetched.kept, fetched.body, route)
         body = b"" if fetched.status == _NOT_MODIFIED else fetched.body
-        return httpx.Response(fetched.status or 0, headers=_as_read(fetched.headers), content=body, request=request)
+        return httpx.Response(fetched.status or 0, headers=as_read(fetched.headers), content=body, request=request)
 
     # ---- everything else
 
@@ -199,7 +197,7 @@ class ProxyTransport(GuardTransport):
         headers = pairs(response.headers)
         if is_stream(response.status_code, headers):
             stream = RecordedStream(response, exchange, self.run_behind)
-            return httpx.Response(response.status_code, headers=_as_read(headers), stream=stream)
+            return httpx.Response(response.status_code, headers=as_read(headers), stream=stream)
         ledger = self._desk.ledger
         body = Spool(ledger.settings.keep_body, ledger.entropy)
         try:
@@ -246,23 +244,6 @@ class ProxyTransport(GuardTransport):
             _log.error("what came of an answer that failed: %s", unrecorded)
         finally:
             body.close()
-
-
-def _as_read(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer whose body goes on as it was read, octet for octet."""
-    plain = [(name, value) for name, value in headers if name.lower() not in {"content-encoding", "content-length"}]
-    coding = header(headers, "content-encoding")
-    if coding is not None and not _is_read(coding):
-        plain.append(("content-encoding", coding))
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in plain]
-
-
-def _is_read(coding: str) -> bool:
-    """Say whether httpx takes a content coding off: octets that are no coded ones it refuses, or else leaves alone."""
-    try:
-        return httpx.Response(200, headers={"content-encoding": coding}, content=_NOT_CODED).content != _NOT_CODED
-    except httpx.DecodingError:
-        return True
 
 
 class Redirecting(httpx.AsyncBaseTransport):
