@@ -35,14 +35,12 @@ class BoxKeys:
     Args:
         record: 32 octets; opens the box `record`.
         blob: 32 octets; opens every other box.
-        generation: From 0, in the order in which a stream was given keys.
     """
 
-    __slots__ = ("_blob", "_record", "generation", "id")
+    __slots__ = ("_blob", "_record", "id")
 
-    def __init__(self, record: bytes, blob: bytes, generation: int) -> None:
+    def __init__(self, record: bytes, blob: bytes) -> None:
         self.id = box_key_id(record, blob)
-        self.generation = generation
         self._record = AESGCM(record)
         self._blob = AESGCM(blob)
 
@@ -68,7 +66,7 @@ class BoxKeys:
             ) from None
 
     def __repr__(self) -> str:
-        return f"BoxKeys({self.id.hex()}, generation {self.generation})"
+        return f"BoxKeys({self.id.hex()})"
 
 
 def _bound(name: bytes, place: Place) -> bytes:

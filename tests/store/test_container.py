@@ -34,7 +34,7 @@ from tests.store.facts import message, new_store, new_stream
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEYS = BoxKeys(b"r" * KEY_SIZE, b"b" * KEY_SIZE, 0)
+KEYS = BoxKeys(b"r" * KEY_SIZE, b"b" * KEY_SIZE)
 HERE = Place("a/0a1b2c3d", "task:" + "0" * 40, 3)
 ELSEWHERE = (HERE._replace(log="b/0a1b2c3d"), HERE._replace(stream="task:" + "1" * 40), HERE._replace(ver=4))
 SALT = b"s" * SECRET

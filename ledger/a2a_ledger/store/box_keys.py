@@ -42,7 +42,7 @@ def owner_of(stream: str) -> str:
 
 
 class BoxKeyStore:
-    """Gives, makes and destroys the keys of boxes.
+    """Gives and makes the keys of boxes.
 
     Args:
         connections: To keys.db.
@@ -123,23 +123,13 @@ class BoxKeyStore:
             "INSERT INTO box_keys VALUES (?, ?, ?, ?, ?, ?)",
             [_row(owner, 0, *pair) for owner, pair in zip(names, pairs, strict=True)],
         )
-        return [BoxKeys(*pair, 0) for pair in pairs]
-
-    def look_again(self, stream: str | None) -> None:
-        """Forget which keys are a stream's newest (None: all streams'): another process has given it new ones."""
-        with self._lock:
-            if stream is None:
-                self._newest.clear()
-            else:
-                self._newest.pop(owner_of(stream), None)
+        return [BoxKeys(*pair) for pair in pairs]
 
     def _remember(self, owner: str, keys: BoxKeys) -> None:
         with self._lock:
-            held = self._newest.get(owner)
-            if held is None or held.generation <= keys.generation:
-                while len(self._newest) >= _REMEMBERED:
-                    del self._newest[next(iter(self._newest))]
-                self._newest[owner] = keys
+            while len(self._newest) >= _REMEMBERED:
+                del self._newest[next(iter(self._newest))]
+            self._newest[owner] = keys
         self._keep(owner, keys)
 
     def _keep(self, owner: str, keys: BoxKeys) -> None:
@@ -155,8 +145,8 @@ def has_box_keys(connection: sqlite3.Connection) -> bool:
 
 
 def _read(connection: sqlite3.Connection, owner: str, key_id: bytes | None = None) -> BoxKeys | None:
-    row: tuple[bytes, bytes, int] | None = connection.execute(
-        "SELECT record, blob, generation FROM box_keys WHERE stream = ? AND (?2 IS NULL OR id = ?2)"
+    row: tuple[bytes, bytes] | None = connection.execute(
+        "SELECT record, blob FROM box_keys WHERE stream = ? AND (?2 IS NULL OR id = ?2)"
         " ORDER BY generation DESC LIMIT 1",
         (owner, key_id),
     ).fetchone()

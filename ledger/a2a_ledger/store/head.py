@@ -51,18 +51,11 @@ _TIPS = 65536  # streams whose newest version is kept in memory
 _OPAQUE_TAG = b""  # rows of insert_events belong to no keyed stream
 
 
-_ERASED = "content.erased.v1"
-
-
 class BoxKeyring(Protocol):
     """Gives the keys that rows are sealed with, which are durable before they are given."""
 
     def newest(self, stream: str) -> Boxes:
         """Return the keys for new rows of a stream."""
-        ...
-
-    def look_again(self, stream: str | None) -> None:
-        """Forget which keys those are, of one stream or of all."""
         ...
 
 
@@ -129,11 +122,8 @@ class Head:
         self._tips: dict[str, _Tip] = {}
         self._attempts: dict[bytes, _Tip] = {}  # by salt: version and prev last tried
 
-    def begin(self, connection: sqlite3.Connection, keys: StreamKeys) -> Placement:
+    def begin(self, connection: sqlite3.Connection) -> Placement:
         """Catch up with what other processes wrote and return an empty placement.
-
-        An erasure gives its task new keys before it is logged: whoever meets its event uses those from then on, so
-        that no row is written under keys that are about to be destroyed.
 
         Raises:
             RollbackError: The database has fewer events than this process has seen.
@@ -146,7 +136,7 @@ class Head:
                 hint="stop every writer, keep both files, and run `a2a-ledger audit`",
             )
         if size > self._size:
-            self._catch_up(connection, size, keys)
+            self._catch_up(connection, size)
         return Placement(size, list(self._tail) if len(self._tail) < WIDTH else [])
 
     def place(
@@ -177,16 +167,14 @@ class Head:
         while len(self._tips) > _TIPS:
             del self._tips[next(iter(self._tips))]
 
-    def _catch_up(self, connection: sqlite3.Connection, size: int, keys: StreamKeys) -> None:
+    def _catch_up(self, connection: sqlite3.Connection, size: int) -> None:
         start = self._size
         if size - start > WIDTH:  # a tile's worth of news: the versions are looked up again when they are needed
             start = size - size % WIDTH
             self._tail = []
             self._tips.clear()
-            keys.boxes.look_again(None)
-        for rowid, stream, ver, topic, c, t in connection.execute(
-            "SELECT rowid, originator_id, originator_version, topic, c, t FROM ledger_events WHERE rowid > ?"
-            " ORDER BY rowid",
+        for rowid, stream, ver, c, t in connection.execute(
+            "SELECT rowid, originator_id, originator_version, c, t FROM ledger_events WHERE rowid > ? ORDER BY rowid",
             (start,),
         ):
             if (rowid - 1) % WIDTH == 0:
@@ -195,8 +183,6 @@ class Head:
             self._tail.append(leaf_hash(self.origin, rowid - 1, octets, octets_of(rowid - 1, "t", t)))
             if stream in self._tips:
                 self._tips[stream] = (ver, octets.hex())
-            if topic == _ERASED:
-                keys.boxes.look_again(stream)
         self._size = size
 
     def _read_tip(self, connection: sqlite3.Connection, stream: str) -> _Tip:

@@ -51,7 +51,7 @@ NO_ORIGIN = "localhost/00000000"
 
 
 class NoBoxes:
-    """The keys of boxes in a log without a key store: there are none, and none that could have become others."""
+    """The keys of boxes in a log without a key store: there are none."""
 
     def newest(self, stream: str) -> NoReturn:
         """Refuse.
@@ -60,9 +60,6 @@ class NoBoxes:
             MissingKeysError: Always.
         """
         raise MissingKeysError(f"expected a key store to seal rows of {stream}, found none")
-
-    def look_again(self, stream: str | None) -> None:
-        """Do nothing."""
 
 
 class NoKeys:
@@ -154,7 +151,7 @@ class LedgerRecorder(SQLiteProcessRecorder):
     def _write(self, group: Sequence[Call]) -> None:
         """Write a group of calls in one transaction, or nothing."""
         with self._connections.writing() as connection:
-            placed = self._head.begin(connection, self.keys)
+            placed = self._head.begin(connection)
             results = [self._write_call(connection, call, placed) for call in group]
             with translated(self._connections.name):
                 self._head.write(connection, placed)
