@@ -50,7 +50,17 @@ CUSTODY = "data/custody.json"
 POLICY_EXAMPLE = "data/policy.example.txt"
 
 NEEDED = (
-    *(BAG_INFO, README, CLAIMS, CHECKPOINT, LEAVES, INDEX, ENGINE, EXPECTED, REPLAY_PROFILE, CUSTODY, POLICY_EXAMPLE),
+    BAG_INFO,
+    README,
+    CLAIMS,
+    CHECKPOINT,
+    LEAVES,
+    INDEX,
+    ENGINE,
+    EXPECTED,
+    REPLAY_PROFILE,
+    CUSTODY,
+    POLICY_EXAMPLE,
 )
 """What every bundle has, beside the manifests, without which a zip is none, and what its events bring."""
 

@@ -23,6 +23,7 @@ from a2a_ledger.codec.commitments import (
     Hole,
     Kept,
     Part,
+    SealedBlob,
     blob_id,
     commitment,
     findings_key,
@@ -51,7 +52,6 @@ from a2a_ledger.codec.container import (
 from a2a_ledger.codec.fields import data_of
 from a2a_ledger.codec.holes import changed_holes, count_holes, first_stated, states_holes, unread
 from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
-from a2a_ledger.codec.sealed_blob import SealedBlob
 from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
 

@@ -46,6 +46,15 @@ class Hole(NamedTuple):
 Part: TypeAlias = Kept | Hole
 
 
+class SealedBlob(NamedTuple):
+    """One blob with its salts: id (32 octets), what was kept, size in octets, stored parts."""
+
+    id: bytes
+    kept: str
+    size: int
+    parts: tuple[Part, ...]
+
+
 def commitment(salt: bytes, raw: bytes) -> bytes:
     """Return c, the salted commitment to one record R, 32 octets."""
     return hashlib.sha256(_RECORD + salt + raw).digest()

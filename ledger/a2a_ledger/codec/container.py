@@ -19,8 +19,7 @@ from a2a_ledger.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_ledger.codec.commitments import Part
-    from a2a_ledger.codec.sealed_blob import SealedBlob
+    from a2a_ledger.codec.commitments import Part, SealedBlob
 
 NONCES = 24
 """Octets of fresh randomness that one container takes: two nonces."""
