@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-import subprocess
-import sys
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
@@ -15,13 +13,15 @@ from a2a.helpers import new_text_message
 from a2a.types import Role, SendMessageRequest
 
 from a2a_ledger.capture.guard import guard
+from a2a_ledger.cli.bench import agent
 from a2a_ledger.cli.bench.agent import SLOW, SLOW_SECONDS
 from a2a_ledger.cli.bench.floor import Floor, seconds
 from a2a_ledger.cli.bench.row import Row, Target
+from a2a_ledger.cli.bench.started import started
 from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator
 
     from a2a.client import Client
 
@@ -47,8 +47,8 @@ class _Trips(NamedTuple):
 
 def guarding(place: Place) -> list[Row]:
     """Send the same tasks with and without the guard, in turn, to a real agent in its own process."""
-    with _agent() as url, place.ledger(_NAME, follow=True) as ledger:
-        fast, slow = asyncio.run(_measure(ledger, url, place))
+    with started(agent.__name__) as process, place.ledger(_NAME, follow=True) as ledger:
+        fast, slow = asyncio.run(_measure(ledger, process.said, place))
         with Floor(place.path(_NAME), _STATE) as floor:
             floor.insert(place.scale.warm)
             bare = statistics.median(seconds(lambda: floor.insert(_COMMITS)) for _ in range(place.scale.singles)) * 1e3
@@ -115,17 +115,3 @@ async def _trips(client: Client, text: str, count: int) -> list[float]:
         if not answers or not answers[-1].HasField("task"):
             raise LedgerError("expected the benchmark's agent to answer with a task, found something else")
     return took
-
-
-@contextmanager
-def _agent() -> Generator[str]:
-    """Run the agent; gives its base URL."""
-    words = [sys.executable, "-m", "a2a_ledger.cli.bench.agent"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own module
-        try:
-            url = process.stdout.readline().strip() if process.stdout else ""
-            if not url:
-                raise LedgerError("the benchmark's agent did not start; its own error stands above")
-            yield url
-        finally:
-            process.kill()

@@ -10,8 +10,8 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from a2a_ledger.cli.bench.relayed import relayed
 from a2a_ledger.cli.bench.row import Row, Target
+from a2a_ledger.cli.bench.started import relayed
 from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from a2a.helpers import new_text_message
 from a2a.types import Role, SendMessageRequest
 
 from a2a_ledger.capture.guard import guard
-from a2a_ledger.cli.bench.relayed import peak_memory, relayed
 from a2a_ledger.cli.bench.row import Row, Target
+from a2a_ledger.cli.bench.started import peak_memory, relayed
 from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from a2a.client import Client
 
     from a2a_ledger.cli.bench.place import Place
-    from a2a_ledger.cli.bench.relayed import Relayed
+    from a2a_ledger.cli.bench.started import Relayed
     from a2a_ledger.ledger import ContractLedger
 
 _NAME = "stream"
