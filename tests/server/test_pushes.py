@@ -24,7 +24,7 @@ from a2a.types import (
 from a2a_ledger import guard
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.server.pushes import PushReceiver, PushTransport
-from a2a_ledger.capture.server.served import Served, being_served
+from a2a_ledger.capture.server.served import ServedRequest, being_served
 from a2a_ledger.capture.server.task_store import RecordedTaskStore
 from a2a_ledger.events import TaskSnapshot
 from a2a_ledger_projections.verifier import follower
@@ -160,7 +160,10 @@ async def test_another_task_that_is_saved_meanwhile_is_not_the_one_that_is_serve
     opened, named = f"task:{ledger.new_task()}", f"task:{ledger.new_task()}"
     ledger.append([ledger.draft(TaskSnapshot(peer="0" * 32, task_id="-"), stream=one) for one in (opened, named)])
     states = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED)
-    for served, names in ((Served(opened, None), ("A", "CHILD", "A")), (Served(named, "B"), ("CHILD", "B"))):
+    for served, names in (
+        (ServedRequest(opened, None), ("A", "CHILD", "A")),
+        (ServedRequest(named, "B"), ("CHILD", "B")),
+    ):
         token = being_served.set(served)
         for number, name in enumerate(names):
             task = Task(id=name, status=TaskStatus(state=states[number]))

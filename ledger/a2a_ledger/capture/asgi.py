@@ -17,7 +17,7 @@ from a2a_ledger.capture.server.answering import Answering
 from a2a_ledger.capture.server.incoming import Incoming
 from a2a_ledger.capture.server.opening import Servant
 from a2a_ledger.capture.server.problem import send_problem
-from a2a_ledger.capture.server.served import Served, being_served
+from a2a_ledger.capture.server.served import ServedRequest, being_served
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.errors import LedgerError
 
@@ -83,7 +83,7 @@ class ContractLedgerMiddleware:
 
     async def _answer(self, scope: Scope, request: Incoming, exchange: Exchange, send: Send) -> None:
         answering = Answering(exchange, request, self._servant.cards, send)
-        token = being_served.set(Served(exchange.stream, exchange.leg.task_id))
+        token = being_served.set(ServedRequest(exchange.stream, exchange.leg.task_id))
         try:
             await self._app(scope, request.receive, answering.send)
         except LedgerError as error:

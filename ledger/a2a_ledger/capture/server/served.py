@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
 
 
-class Served:
+class ServedRequest:
     """The request that is being answered in this context: one task belongs to its stream, and no other."""
 
     def __init__(self, stream: str, task_id: str | None) -> None:
@@ -28,7 +28,7 @@ class Served:
         return self._task_id == task_id
 
 
-being_served: ContextVar[Served | None] = ContextVar("a2a_ledger_served", default=None)
+being_served: ContextVar[ServedRequest | None] = ContextVar("a2a_ledger_served", default=None)
 
 
 def stream_of(ledger: ContractLedger, peer: str, task_id: str | None) -> str:
