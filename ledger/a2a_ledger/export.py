@@ -119,7 +119,7 @@ def export_task(
         page = filled_page(made.data, name=f"{task}.zip")
         made = replace(made, data=add_report(made.data, page, None if exporter is None else exporter.sign))
     if out is not None:
-        _write(out, made.data)
+        put_in_place(out, made.data, "the bundle")
     return made
 
 
@@ -311,15 +311,24 @@ class _Maker:
         }
 
 
-def _write(out: Path, data: bytes) -> None:
-    """Put the file in place as a whole."""
+def put_in_place(out: Path, data: bytes, what: str) -> None:
+    """Write a file as a whole or not at all.
+
+    Args:
+        out: the file; it is replaced.
+        data: its octets.
+        what: what it is, for an error.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(data)
         temporary.replace(out)
     except OSError as problem:
         temporary.unlink(missing_ok=True)
-        raise StoreError(f"{out}: the bundle cannot be written ({problem.strerror})") from problem
+        raise StoreError(f"{out}: {what} cannot be written ({problem.strerror})") from problem
 
 
 def _readme(origin: str, story: TaskStory, size: int, later: int) -> str:

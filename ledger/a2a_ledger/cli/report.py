@@ -11,7 +11,7 @@ from a2a_ledger.cli.reading import MAX_BUNDLE, read_input
 from a2a_ledger.cli.session import Session, pass_session
 from a2a_ledger.cli.target import STDOUT, check_file, check_stdout
 from a2a_ledger.cli.verb import Verb
-from a2a_ledger.errors import StoreError, UsageError
+from a2a_ledger.errors import UsageError
 
 
 @click.command(
@@ -48,7 +48,8 @@ def report(  # noqa: PLR0913 - one argument an option
     checks hashes, signatures and proofs; it does not decide and judge again, which `verify` does. Who gets a filled
     page from you should not trust it more than they trust you: have them open the bundle in a viewer of their own.
     """
-    from a2a_ledger.report import filled_page, viewer_page  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.export import put_in_place  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.report import filled_page, viewer_page  # noqa: PLC0415 - same
 
     piped = str(out) == STDOUT
     if piped:
@@ -66,10 +67,7 @@ def report(  # noqa: PLR0913 - one argument an option
     if piped:
         click.echo(page, nl=False)
         return
-    try:
-        out.write_text(page, "utf-8")
-    except OSError as problem:
-        raise StoreError(f"{out}: the page cannot be written ({problem.strerror})") from problem
+    put_in_place(out, page.encode(), "the page")
     if session.as_json:
         print_json({"bytes": len(page.encode()), "page": str(out)})
     else:
