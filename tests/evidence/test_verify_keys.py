@@ -59,6 +59,29 @@ def bundle_of(
         return export_task(ledger, story.tasks["t1"]).data, first.vkey, note
 
 
+def cosigner(witness: Signer) -> Verifier:
+    """Return the key of a witness's cosignatures."""
+    return Verifier(witness.name, witness.verifier.public_key, COSIGNATURE)
+
+
+def cosigned_bundle(place: Path) -> tuple[bytes, str, Verifier]:
+    """Record a dispute whose head witness.example/w1 has cosigned; return bundle, log key and the witness's key."""
+    witness = generate("witness.example/w1", entropy())
+    key = cosigner(witness)
+    time = 1_789_376_409  # 2026-09-14T09:00:09Z
+    with opened(place) as ledger:
+        story = dispute(ledger)
+        ledger.catch_up()
+        note = parse_note(ledger.sign_checkpoint())
+        log = ledger.signers["log"].vkey
+        signature = time.to_bytes(8, "big") + witness.sign(cosignature_message(note.text, time))
+        line = SignatureLine(witness.name, key.key_id, signature)
+        ledger.store.save_checkpoint(parse_checkpoint(note.text).size, str(Note(note.text, (*note.signatures, line))))
+    (place / "keys" / "log.pem").unlink()  # so that the cosigned head stays the newest
+    with reopened(place, read_only=False) as ledger:
+        return export_task(ledger, story.tasks["t1"]).data, log, key
+
+
 def test_a_key_that_both_signed_over_is_trusted_through_the_old_one(tmp_path: Path) -> None:
     made: list[Signer] = []
 
@@ -100,29 +123,13 @@ def test_a_key_whose_time_is_over_signs_nothing(tmp_path: Path, kind: str) -> No
 
 
 def test_witnesses_are_counted_and_give_a_time(tmp_path: Path) -> None:
-    witness = generate("witness.example/w1", entropy())
-    key = Verifier(witness.name, witness.verifier.public_key, COSIGNATURE)
-    time = 1_789_376_409  # 2026-09-14T09:00:09Z
-    place = tmp_path / "audit"
-    with opened(place) as ledger:
-        story = dispute(ledger)
-        ledger.catch_up()
-        note = parse_note(ledger.sign_checkpoint())
-        log = ledger.signers["log"].vkey
-    signature = time.to_bytes(8, "big") + witness.sign(cosignature_message(note.text, time))
-    cosigned = str(Note(note.text, (*note.signatures, SignatureLine(witness.name, key.key_id, signature))))
-    with opened(place) as ledger:
-        ledger.store.save_checkpoint(parse_checkpoint(note.text).size, cosigned)
-    (place / "keys" / "log.pem").unlink()  # so that the cosigned head stays the newest
-    with reopened(place, read_only=False) as ledger:
-        bundle = export_task(ledger, story.tasks["t1"]).data
+    bundle, log, key = cosigned_bundle(tmp_path / "audit")
     asked = verify(bundle, policy=parse_policy(f"log {log}\nwitness w1 {key.vkey}\nquorum w1\n"))
     assert asked.claim("W").detail == "cosigned by witness.example/w1 at 2026-09-14T09:00:09Z"
     assert statuses(asked)["W"] == statuses(asked)["T"] == "VALID"
     assert asked.claim("T").detail.startswith("not later than 2026-09-14T09:00:09Z")
     assert asked.verdict == "verified"
-    missing = generate("witness.example/w2", lambda size: bytes(range(size)))
-    other = Verifier(missing.name, missing.verifier.public_key, COSIGNATURE)
+    other = cosigner(generate("witness.example/w2", lambda size: bytes(range(size))))
     policy = f"log {log}\nwitness w1 {key.vkey}\nwitness w2 {other.vkey}\ngroup both all w1 w2\nquorum both\n"
     short = verify(bundle, policy=parse_policy(policy))
     assert (statuses(short)["W"], statuses(short)["T"]) == ("NOT PROVEN", "VALID")

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import CHECKPOINT
-from a2a_ledger.checkpoint import Checkpoint, parse_checkpoint, sign_checkpoint
+from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
 from a2a_ledger.events import KeyRetired, KeyRevoked
 from a2a_ledger.export import export_task
-from a2a_ledger.keys import COSIGNATURE, Signer, Verifier, generate
-from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
+from a2a_ledger.keys import Signer, generate
 from a2a_ledger.policy import parse_policy
 from a2a_ledger.report import filled_page
 from a2a_ledger.verify import verify
 from tests.evidence.conftest import reopened
 from tests.evidence.forging import files_of, statuses
-from tests.evidence.recorded import dispute, entropy, opened
+from tests.evidence.recorded import entropy
 from tests.evidence.test_earlier import head
-from tests.evidence.test_verify_keys import added, bundle_of
+from tests.evidence.test_verify_keys import added, bundle_of, cosigned_bundle, cosigner
 from tests.report.agreeing import disagreements
 
 if TYPE_CHECKING:
@@ -50,23 +49,8 @@ def test_hand_overs_retirements_and_revocations(browser: Browser, tmp_path: Path
 
 
 def test_witnesses_and_their_quorum(browser: Browser, tmp_path: Path) -> None:
-    witness = generate("witness.example/w1", entropy())
-    key = Verifier(witness.name, witness.verifier.public_key, COSIGNATURE)
-    time = 1_789_376_409  # 2026-09-14T09:00:09Z
-    place = tmp_path / "audit"
-    with opened(place) as ledger:
-        story = dispute(ledger)
-        ledger.catch_up()
-        note = parse_note(ledger.sign_checkpoint())
-        log = ledger.signers["log"].vkey
-        signature = time.to_bytes(8, "big") + witness.sign(cosignature_message(note.text, time))
-        line = SignatureLine(witness.name, key.key_id, signature)
-        ledger.store.save_checkpoint(parse_checkpoint(note.text).size, str(Note(note.text, (*note.signatures, line))))
-    (place / "keys" / "log.pem").unlink()  # so that the cosigned head stays the newest
-    with reopened(place, read_only=False) as ledger:
-        bundle = export_task(ledger, story.tasks["t1"]).data
-    missing = generate("witness.example/w2", lambda size: bytes(range(size)))
-    other = Verifier(missing.name, missing.verifier.public_key, COSIGNATURE)
+    bundle, log, key = cosigned_bundle(tmp_path / "audit")
+    other = cosigner(generate("witness.example/w2", lambda size: bytes(range(size))))
     for quorum, status in (
         ("quorum w1", "VALID"),
         ("group some any w1 w2\nquorum some", "VALID"),
