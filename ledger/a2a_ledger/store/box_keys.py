@@ -146,9 +146,9 @@ def has_box_keys(connection: sqlite3.Connection) -> bool:
 
 def _read(connection: sqlite3.Connection, owner: str, key_id: bytes | None = None) -> BoxKeys | None:
     row: tuple[bytes, bytes] | None = connection.execute(
-        "SELECT record, blob FROM box_keys WHERE stream = ? AND (?2 IS NULL OR id = ?2)"
+        "SELECT record, blob FROM box_keys WHERE stream = :owner AND (:id IS NULL OR id = :id)"
         " ORDER BY generation DESC LIMIT 1",
-        (owner, key_id),
+        {"owner": owner, "id": key_id},
     ).fetchone()
     return None if row is None else BoxKeys(*row)
 
