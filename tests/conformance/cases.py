@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance import file_cases, head_cases, hostile_zips, key_cases, log_cases
+from tests.conformance import file_cases, head_cases, hostile_zips, key_cases, log_cases, record_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.conformance.table import Case, Row
 
-_MODULES = (hostile_zips, file_cases, log_cases, head_cases, key_cases)
+_MODULES = (hostile_zips, file_cases, log_cases, head_cases, key_cases, record_cases)
 
 
 def all_rows() -> list[Row]:

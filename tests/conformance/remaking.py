@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger.bundle import CHECKPOINT, EXPECTED, INDEX, LEAVES, Bundle, index_text
 from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
 from a2a_ledger.codec import canonical, parse_canonical
+from a2a_ledger.errors import FormatError
 from tests.evidence.forging import repacked
 from tests.evidence.refitting import claim, signed_again
 
@@ -207,7 +208,7 @@ class Remaking:
 def _record(raw: bytes) -> JsonObject:
     try:
         return cast("JsonObject", parse_canonical(raw))
-    except ValueError:
+    except FormatError:
         return {}
 
 

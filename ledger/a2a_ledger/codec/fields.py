@@ -55,8 +55,8 @@ def event_of(event_type: str, data: JsonObject) -> Event | None:
     values: dict[str, Json] = {}
     for name, (optional, fits) in _SHAPES[cls].items():
         value = data.get(name)
-        if value is not None:
-            if not fits(value):
+        if name in data:
+            if not fits(value):  # null fits nothing: a field without a value is left out
                 raise FormatError(f"field {name} of {event_type} has the wrong JSON type: {str(value)[:80]!a}")
         elif not optional:
             raise FormatError(f"expected the required field {name} of {event_type}, found none")

@@ -45,8 +45,7 @@ function checkEvent(type, data) {
   if (!has(TABLES.events, type)) return; // an unknown event is kept and shown
   const fields = TABLES.events[type];
   for (const [name, [kind, required]] of Object.entries(fields)) {
-    const value = data[name] ?? null;
-    if (value === null ? required : !fits(value, kind)) throw new Problem(`its field ${name} is missing or of another type than ${type} has it`);
+    if (has(data, name) ? !fits(data[name], kind) : required) throw new Problem(`its field ${name} is missing or of another type than ${type} has it`);
   }
 }
 
