@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance import file_cases, head_cases, hostile_zips, key_cases, log_cases, record_cases
+from tests.conformance import (
+    file_cases,
+    finding_cases,
+    head_cases,
+    hostile_zips,
+    key_cases,
+    log_cases,
+    record_cases,
+    stream_cases,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.conformance.table import Case, Row
 
-_MODULES = (hostile_zips, file_cases, log_cases, head_cases, key_cases, record_cases)
+_MODULES = (hostile_zips, file_cases, record_cases, log_cases, stream_cases, key_cases, head_cases, finding_cases)
 
 
 def all_rows() -> list[Row]:
