@@ -845,7 +845,7 @@ def _read_rows(data: bytes) -> list[tuple[int, int, str, int, str, str]]:
 
 # ======== Step 4: records and blobs (2, 3)
 
-_EVERY: Final = "stream_commitment?:t holes?:o claimed_at?:t source_file?:t line?:i"
+EVERY_FIELD: Final = "stream_commitment?:t holes?:o claimed_at?:t source_file?:t line?:i"
 _CAPTURED: Final = """peer:t peer_url:t fetch?:r raw_hash?:t document_hash?:t contract_hash?:t form:t seed0?:t
     terms_hash?:t terms_form:t profile_hash:t interface:f extensions:T credential:T credential_visible:b pin?:o
     caller:t skill?:t card_ids?:T side?:t"""
@@ -953,7 +953,7 @@ def fits(kind: str, value: Json) -> bool:
 
 def check_data(event: str, data: Object) -> None:
     """Hold the data of a known event against its table."""
-    for entry in f"{EVENTS_TABLE[event]} {_EVERY}".split() if event in EVENTS_TABLE else ():
+    for entry in f"{EVENTS_TABLE[event]} {EVERY_FIELD}".split() if event in EVENTS_TABLE else ():
         name, kind = entry.split(":")
         needed, name = not name.endswith("?"), name.rstrip("?")
         if (name in data or needed) and not (name in data and fits(kind, data[name])):
@@ -1036,13 +1036,14 @@ class Shown:
     def _blob(self, name: str, role: str, ref: Object) -> tuple[Part, ...]:
         blob = cast("str", ref["id"])
         if blob not in self._parts:
-            self._parts[blob] = self._read_parts(blob)
+            self._parts[blob] = self.read_parts(blob)
         parts = self._parts[blob]
         if sum(part.length for part in parts) != ref["size"]:
             raise RefusedError(f"{name}: blob {role} has another size than it says")
         return parts
 
-    def _read_parts(self, blob: str) -> tuple[Part, ...]:
+    def read_parts(self, blob: str) -> tuple[Part, ...]:
+        """Return the parts of a blob, which have to make its id."""
         parts: list[Part] = []
         files = self.bundle.files
         while True:
@@ -2145,6 +2146,8 @@ def verify(
         answers.setdefault("I", Answer("VALID", f"{len(files)} files are what the manifests say"))
     except RefusedError as problem:
         answers = {"I": Answer("INVALID", str(problem))}
+    except MemoryError:
+        answers = {"I": Answer("INVALID", "reading it takes more memory than there is")}
     nothing = Answer("NOT PROVEN", "it cannot be read", "an intact bundle")
     claims = {letter: answers.get(letter, nothing) for letter in LETTERS}
     needed = {*(required or ("I", "L", "P", "C2", "R")), *(["A"] if earlier else [])}
@@ -2255,14 +2258,16 @@ TITLES: Final = {
 
 def read_file(name: str, most: int) -> bytes:
     """Read a file of the reader's, at most so many octets."""
+    data = bytearray()
     try:
         with Path(name).open("rb") as file:
-            data = file.read(most + 1)
+            while len(data) <= most and (piece := file.read(1 << 20)):
+                data += piece
     except OSError as problem:
         raise UsageError(f"{name}: {problem.strerror}") from None
     if len(data) > most:
         raise UsageError(f"{name}: more than {most} octets")
-    return data
+    return bytes(data)
 
 
 def read_trust(policy_file: str | None, vkeys: Sequence[str]) -> Policy | None:
