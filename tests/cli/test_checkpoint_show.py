@@ -46,6 +46,19 @@ def test_an_anchor_counts_when_its_holder_signed_it(
         )
     (told,) = objects(run("--ledger", ledger, "--format", "json", "checkpoint", "show"))
     assert told["anchored_size"] == (head[0] if expected else 0)
+    (listed,) = objects(run("--ledger", ledger, "--format", "json", "anchor", "show"))
+    why = "" if expected else "no key that the log names for this witness has cosigned it"
+    assert listed == {
+        "position": head[0] + 1,
+        "size": head[0],
+        "kind": "cosignature",
+        "holder": "witness.example/w",
+        "why": why,
+    }
+    shown = run("--ledger", ledger, "anchor", "show")
+    said = "counts" if expected else f"does not count: {why}"
+    assert shown.stdout == f"head of {head[0]}, cosignature of witness.example/w (event {head[0] + 1}): {said}\n"
+    assert ("Nothing outside" in shown.stderr) is not expected
 
 
 def test_a_head_that_no_key_of_the_log_signed_is_not_shown(run: Run, ledger: Path) -> None:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.audit.anchors import Anchor, read_anchor, why_unverified
+from a2a_ledger.anchors import Anchor, read_anchor, why_unverified
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint, parse_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError

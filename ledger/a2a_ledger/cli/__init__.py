@@ -14,6 +14,7 @@ import click
 
 from a2a_ledger import __version__
 from a2a_ledger.cli import (
+    anchor,
     card,
     checkpoint,
     decide,
@@ -59,7 +60,21 @@ def cli(context: click.Context, place: str | None, output: str) -> None:
     context.obj = Session(place, as_json=output == "json")
 
 
-for module in (run, record, proxy, tasks, findings, card, decide, evidence, report, reconcile, checkpoint, keys):
+for module in (
+    run,
+    record,
+    proxy,
+    tasks,
+    findings,
+    card,
+    decide,
+    evidence,
+    report,
+    reconcile,
+    checkpoint,
+    anchor,
+    keys,
+):
     for verb in module.VERBS:
         cli.add_command(verb)
 

@@ -1,10 +1,9 @@
-"""The newest signed head and what is anchored, as far as signatures verify: what a row says by itself is not shown."""
+"""The newest signed head, as far as its signature verifies: what a row says by itself is not shown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.audit.anchors import read_anchor, why_unverified
 from a2a_ledger.checkpoint import open_checkpoint
 from a2a_ledger.errors import LedgerError, PolicyError
 from a2a_ledger.store.log_keys import log_keys
@@ -33,16 +32,3 @@ def newest_head(store: Store) -> Checkpoint | None:
     if (head.origin, head.size, head.root) != (store.origin, size, root):
         raise PolicyError(f"the head kept for size {size} is over other events than these", hint=hint)
     return head
-
-
-def anchored_size(store: Store) -> int:
-    """Return the largest size of this log for which somebody else's signature verifies; 0: none."""
-    keys = log_keys(store)
-    largest = 0
-    for record in store.tagged("type:checkpoint.anchored.v1"):
-        anchor = read_anchor(record, store.origin, record.content("note") or b"")
-        if anchor is None or anchor.size > record.n or why_unverified(anchor, keys, store.origin):
-            continue
-        if store.root(anchor.size).hex() == anchor.root:
-            largest = max(largest, anchor.size)
-    return largest

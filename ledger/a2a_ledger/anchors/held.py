@@ -1,4 +1,4 @@
-"""The audit of anchors: a head counts as anchored when the holder's own signature over it verifies, and only then.
+"""Anchors that were recorded: a head counts as anchored when the holder's own signature over it verifies.
 
 Anybody who can append can record an anchor, so the event alone says nothing. What is held against it:
 the head that it names has to be one of ours, kept and over these leaves, and the note beside it has
@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.checkpoint import open_checkpoint
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.store.log_keys import log_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_ledger.codec import Record
+    from a2a_ledger.store import Store
     from a2a_ledger.verify.key_events import Keys
 
 _NOT_OURS = "peer"  # the kind of a peer's head that we hold
@@ -61,3 +65,27 @@ def why_unverified(anchor: Anchor, keys: Keys, origin: str) -> str:
     if not any(entry.verifier in witnesses and entry.verifier.name == anchor.holder for entry in signed.cosigners):
         return "no key that the log names for this witness has cosigned it"
     return ""
+
+
+def anchors_of(store: Store) -> Iterator[tuple[Anchor, str]]:
+    """Yield every recorded anchor of this log, oldest first, and why it counts as none ("": it counts).
+
+    The signature is checked, and that the head is over these leaves.
+    """
+    keys = log_keys(store)
+    for record in store.tagged("type:checkpoint.anchored.v1"):
+        anchor = read_anchor(record, store.origin, record.content("note") or b"")
+        if anchor is None:
+            continue
+        if not 0 < anchor.size <= anchor.n:
+            why = f"it covers more than the {anchor.n} events before it"
+        else:
+            why = why_unverified(anchor, keys, store.origin)
+        if not why and store.root(anchor.size).hex() != anchor.root:
+            why = "it is over other events than these"
+        yield anchor, why
+
+
+def anchored_size(store: Store) -> int:
+    """Return the largest size of this log for which somebody else's signature verifies; 0: none."""
+    return max((anchor.size for anchor, why in anchors_of(store) if not why), default=0)
