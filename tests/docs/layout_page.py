@@ -48,7 +48,10 @@ ORDER = (
             "divergence",
         ),
     ),
-    ("Reading and sealing", ("card", "contract", "signature", "wire", "codec", "merkle", "keys", "sealing")),
+    (
+        "Reading and sealing",
+        ("card", "contract", "signature", "wire", "codec", "merkle", "keys", "sealing", "time_token"),
+    ),
     ("Facts and errors", ("events", "errors")),
 )
 
