@@ -7,7 +7,6 @@ them). docs/format.md section 7 has the table.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,9 +26,15 @@ def camel(name: str) -> str:
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-@lru_cache(maxsize=256)  # names of A2A, written in this package: a few dozen
-def _spellings(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(spelled for name in names for spelled in (name, snake(name))))
+class _Snake(dict[str, str]):
+    """Proto spellings by the JSON spelling; only names written in this package are asked for, a few dozen."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = snake(name)
+        return self[name]
+
+
+_SNAKE = _Snake()
 
 
 def member(holder: CardValue, *names: str) -> CardValue:
@@ -38,8 +43,10 @@ def member(holder: CardValue, *names: str) -> CardValue:
     `null` is not stated; a holder that is no object states nothing.
     """
     if isinstance(holder, dict):
-        for spelled in _spellings(names):
-            value = holder.get(spelled)
+        for name in names:
+            value = holder.get(name)
+            if value is None:
+                value = holder.get(_SNAKE[name])
             if value is not None:
                 return value
     return None

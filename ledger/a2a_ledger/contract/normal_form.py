@@ -77,7 +77,8 @@ def normalise(document: CardObject, dialect: str, *, simple_numbers: bool = Fals
     }
     if dialect != "1.0" and _written_twice(document):
         legacy = _half(document, flags, new_first=False)
-        if canonical(_shared(legacy)) != canonical(_shared(half)):
+        both = (canonical(_shared(one), simple_numbers=simple_numbers) for one in (legacy, half))
+        if len(set(both)) > 1:
             value["legacy"] = legacy
             flags.add("halves-disagree")
     data = canonical(value, simple_numbers=simple_numbers)
@@ -124,8 +125,9 @@ def _shared(half: CardObject) -> CardObject:
 
 
 def _security(holder: CardValue, *, new_first: bool) -> CardValue:
-    names = ("securityRequirements", "security")
-    return member(holder, *(names if new_first else reversed(names)))
+    if new_first:
+        return member(holder, "securityRequirements", "security")
+    return member(holder, "security", "securityRequirements")
 
 
 def _extended_card(document: CardObject, flags: set[str], *, new_first: bool) -> bool:

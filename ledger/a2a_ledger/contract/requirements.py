@@ -38,7 +38,10 @@ def read_requirements(raw: CardValue, flags: set[str]) -> list[CardValue]:
 
 def as_set(items: Iterable[CardValue]) -> list[CardValue]:
     """Return the items once each, in the order of their RFC 8785 bytes."""
-    found = {canonical(item): item for item in items}
+    listed = list(items)
+    if len(listed) <= 1:
+        return listed
+    found = {canonical(item): item for item in listed}
     return [found[key] for key in sorted(found)]
 
 
