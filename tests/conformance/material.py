@@ -32,6 +32,7 @@ class Log(NamedTuple):
     earlier: bytes  # the head after the first task
     bundle: bytes  # of the first task, with a proof from the earlier head
     whole: bytes  # the bundle of the same task while it was alone in the log: all leaves are shown
+    withheld: Mapping[str, bytes]  # the bundle without what is named so
 
     @property
     def policy(self) -> str:
@@ -68,9 +69,10 @@ def log(seed: str = "conformance") -> Log:
             ledger.catch_up()
             ledger.sign_checkpoint()
             bundle = export_task(ledger, task, since=[checkpoint_of(earlier).size]).data
+            withheld = {kind: export_task(ledger, task, withhold=[kind]).data for kind in ("headers", "blobs")}
             leaves = tuple(ledger.store.leaves(0, ledger.store.size()))
             signers = {role: ledger.signers[role] for role in ("log", "statement", "export")}
-            return Log(ledger.origin, task, leaves, signers, earlier.encode(), bundle, whole)
+            return Log(ledger.origin, task, leaves, signers, earlier.encode(), bundle, whole, withheld)
 
 
 def stranger(name: str, seed: str = "stranger") -> Signer:

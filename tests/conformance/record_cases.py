@@ -148,6 +148,10 @@ def _withheld(*, listed: bool = True, more: int = 0) -> Made:
     return Made(signed_again(files, log().signers["export"]), log().policy)
 
 
+def _left_out(kind: str) -> Made:
+    return Made(log().withheld[kind], log().policy)
+
+
 def _listed_and_there() -> Made:
     files = log().files
     entry: Json = {"blob": _blob(files).split("/")[2], "index": POLL, "part": 0, "role": "body", "size": 1}
@@ -248,6 +252,8 @@ def _holes() -> Iterator[Row]:
     """What was left out since it was recorded can be listed, and cannot be read again."""
     left = partial(row, section="12, step 4", unproven="R")
     yield left("withheld_notproven", recipe=_withheld)
+    for kind in ("headers", "blobs"):
+        yield left(f"withheld_all_{kind}_notproven", recipe=partial(_left_out, kind))
     yield left("withheld_unlisted_fail", recipe=partial(_withheld, listed=False), invalid="X")
     yield left("withheld_of_another_size_fail", recipe=partial(_withheld, more=1), invalid="X")
     yield row("withheld_listed_and_there_fail", "12, step 4", _listed_and_there, invalid="X")

@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -252,6 +253,30 @@ def filled(content: Content) -> str:
 
 def _length(part: Withheld | Hole) -> int:
     return len(part.content) if isinstance(part, Withheld) else part.length
+
+
+def cut_apart(content: Content, spans: Iterable[Span]) -> Content:
+    """Return a content in which each of these spans of octets is a part of its own, as far as it is kept.
+
+    Args:
+        content: of a body, holes and all.
+        spans: places in the body, ascending.
+    """
+    places = [edge for span in spans for edge in span]
+    if not places:
+        return content
+    parts: list[bytes | Withheld | Hole] = []
+    start = 0
+    for part in content.parts:
+        if isinstance(part, bytes):
+            size = len(part)
+            edges = (edge - start for edge in places if start < edge < start + size)
+            parts += [part[begin:end] for begin, end in pairwise((0, *edges, size))]
+        else:
+            size = _length(part)
+            parts.append(part)
+        start += size
+    return Content(parts=tuple(parts), kept=content.kept)
 
 
 def withhold(octets: bytes) -> list[Withheld]:

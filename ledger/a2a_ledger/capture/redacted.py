@@ -12,6 +12,7 @@ from a2a_ledger.capture.redact import (
     Redactor,
     Secret,
     cut,
+    cut_apart,
     cut_url,
     filled,
     kept_headers,
@@ -22,6 +23,7 @@ from a2a_ledger.capture.redact import (
 )
 from a2a_ledger.codec import Content
 from a2a_ledger.wire.jsontext import is_scalar_text
+from a2a_ledger.wire.string_places import string_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -124,6 +126,8 @@ def blobs_of(
 ) -> dict[str, Content]:
     """Return the blobs of one leg: kept headers, body, and the url if a record cannot hold all of it.
 
+    What the profile names as withholdable is a part of its own in the body, so that it can be left out of a bundle.
+
     The octets of a gRPC message are kept where nothing of its body is cut, and else withheld whole: what a
     place or a redactor says of the one tells nothing of the other.
     """
@@ -131,6 +135,7 @@ def blobs_of(
     if seen.body:
         keep = at.settings.keep_body
         body = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep)
+        body = cut_apart(body, string_places(seen.body, at.profile.withhold))
         blobs["body"] = body if seen.tail is None else Content((*body.parts, seen.tail), kept="head")
     if seen.wire:
         whole = all(isinstance(part, bytes) for part in blobs["body"].parts) if seen.body else True

@@ -77,7 +77,14 @@ def replay(
     context.exit(_REPLAYED[report.verdict])
 
 
-@click.command("export", cls=Verb, example="a2a-ledger --ledger audit export T1 -o case-17.zip")
+@click.command(
+    "export",
+    cls=Verb,
+    example=(
+        "a2a-ledger --ledger audit export T1 -o case-17.zip\n"
+        "a2a-ledger --ledger audit export T1 -o case-17.zip --force --withhold headers"
+    ),
+)
 @click.argument("task_id", metavar="TASK")
 @click.option(
     "-o",
@@ -95,9 +102,26 @@ def replay(
     help="A signed head that the reader holds: prove that the log only grew since. May be given more than once.",
 )
 @click.option("--report", "with_report", is_flag=True, help="Put the report page into the bundle, as report.html.")
+@click.option(
+    "--withhold",
+    multiple=True,
+    metavar="headers|blobs|cut|BLOB",
+    help=(
+        "Leave out all kept headers; all contents that came over the wire, headers too; what the profile cut apart at "
+        "recording; or one blob, by its id. The bundle lists it and verifies; what was judged from it is NOT PROVEN. "
+        "May be given more than once."
+    ),
+)
 @pass_session
 def export(  # noqa: PLR0913 - one argument an option
-    session: Session, *, task_id: str, out: Path, force: bool, since: tuple[Path, ...], with_report: bool
+    session: Session,
+    *,
+    task_id: str,
+    out: Path,
+    force: bool,
+    since: tuple[Path, ...],
+    with_report: bool,
+    withhold: tuple[str, ...],
 ) -> None:
     """Write one task's evidence as a bundle that others can verify."""
     from a2a_ledger.cli.target import STDOUT, check_file, check_stdout  # noqa: PLC0415 - only this verb needs it
@@ -113,7 +137,7 @@ def export(  # noqa: PLR0913 - one argument an option
             check_file(out, force=force, kept_out=[session.path, *second_mark])
         sizes = [_size_of(ledger.store, path) for path in since]
         task = find_task(ledger.store, task_id)["task"]
-        done = export_task(ledger, task, None if piped else out, since=sizes, report=with_report)
+        done = export_task(ledger, task, None if piped else out, since=sizes, report=with_report, withhold=withhold)
     if piped:
         click.echo(done.data, nl=False)
         note(clean(str(done)))

@@ -48,7 +48,7 @@ def report(  # noqa: PLR0913 - one argument an option
     checks hashes, signatures and proofs; it does not decide and judge again, which `verify` does. Who gets a filled
     page from you should not trust it more than they trust you: have them open the bundle in a viewer of their own.
     """
-    from a2a_ledger.export import put_in_place  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.export.place import put_in_place  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.report import filled_page, viewer_page  # noqa: PLC0415 - same
 
     piped = str(out) == STDOUT

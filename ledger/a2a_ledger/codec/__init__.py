@@ -50,7 +50,7 @@ from a2a_ledger.codec.container import (
     unpack_parts,
 )
 from a2a_ledger.codec.fields import data_of
-from a2a_ledger.codec.holes import changed_holes, count_holes, first_stated, states_holes, unread
+from a2a_ledger.codec.holes import NEVER_CUT, changed_holes, count_holes, first_stated, states_holes, unread
 from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
 from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
@@ -67,6 +67,7 @@ __all__ = [
     "MAX_INLINE",
     "MAX_RECORD",
     "MAX_SAFE",
+    "NEVER_CUT",
     "NONCES",
     "SEALED_ROW",
     "SECRET",

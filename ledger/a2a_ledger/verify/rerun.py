@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
-from a2a_ledger.codec import Hole, canonical, tags_of
+from a2a_ledger.codec import Hole, canonical, changed_holes, first_stated, tags_of
 from a2a_ledger.codec.fields import data_of
 from a2a_ledger.contract import FORM
 from a2a_ledger.contract.profile import parse_profile
@@ -186,12 +186,13 @@ class Rerun:
             else:
                 self._hold_profile(record, profile)
         at_the_time = frozenset(recorded)
+        since = first_stated(shown.values())
         rule_sets = {rule_set, *(str(told.data["rule_set"]) for told in recorded.values())}
         for finding in _found(shown.values(), log, profile, rule_sets):
             told = recorded.pop(violation_tag(finding, profile), None)
             if told is not None:
                 self._compare(
-                    told, finding, profile, _form_gap(told) or (_gap(_evidence(told), shown) if partial else "")
+                    told, finding, profile, _form_gap(told) or (_gap(_evidence(told), shown, since) if partial else "")
                 )
             elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
                 continue  # recorded under other rules, which say the same of it
@@ -202,13 +203,13 @@ class Rerun:
             elif finding.task is not None and not self._elsewhere and not (partial and _rests_on_absence(finding)):
                 now = _finding(data_of(violation_of(finding, b"", profile)))
                 gap = _other_form(finding.frozen_form)
-                gap = gap or (_gap([item.n for item in finding.evidence], shown) if partial else "")
+                gap = gap or (_gap([item.n for item in finding.evidence], shown, since) if partial else "")
                 if gap:
                     self._leave(f"{now} at {finding.trigger.n} comes out where {gap}")
                 else:
                     self._differ(finding.trigger.n, "finding", "none", now)
         for told in recorded.values():
-            self._not_found(told, _form_gap(told) or (_gap(_evidence(told), shown) if partial else ""))
+            self._not_found(told, _form_gap(told) or (_gap(_evidence(told), shown, since) if partial else ""))
         self.compared.sort()
 
     def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, Record]) -> None:
@@ -309,13 +310,22 @@ def _other_form(form: str | None) -> str:
     return f"its contract is of form {form}, here is {FORM}" if form not in {None, FORM} else ""
 
 
-def _gap(evidence: Iterable[int], shown: Mapping[int, Record]) -> str:
-    """Say what is missing of the events that show a finding; "" if all of them and their bodies are here."""
+def _gap(evidence: Iterable[int], shown: Mapping[int, Record], since: int | None) -> str:
+    """Say what is missing of the events that show a finding; "" if all of them and their contents are here.
+
+    `since`: from which log index on the log's records state the holes that they were made with.
+    """
     for n in evidence:
         if n not in shown:
             return f"event {n} is not shown"
+        record = shown[n]
         for role in ("body", "contract"):
-            if any(isinstance(part, Hole) for part in shown[n].stored_parts(role) or ()):
+            if any(isinstance(part, Hole) for part in record.stored_parts(role) or ()):
+                return f"parts of the {role} of event {n} are left out"
+        # In a header or a url a credential is a hole from the beginning: only what came later is missing.
+        for role in record.blobs:
+            parts = record.stored_parts(role) or ()
+            if changed_holes(record, role, parts, stated=since is not None and n >= since):
                 return f"parts of the {role} of event {n} are left out"
     return ""
 

@@ -8,7 +8,6 @@ same bytes.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
@@ -16,9 +15,12 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger import bundle as layout
 from a2a_ledger.bundle import IndexRow, blob_files, index_text, write_bundle
 from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of, format_hashes
-from a2a_ledger.codec import Hole, canonical, leaf, timestamp
+from a2a_ledger.codec import Hole, canonical, count_holes, leaf, timestamp
 from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import StoreError
+from a2a_ledger.export.place import put_in_place
+from a2a_ledger.export.readme import readme
+from a2a_ledger.export.withheld import Withheld
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
 from a2a_ledger.report import filled_page
@@ -50,6 +52,7 @@ class Exported:
         size: size of the signed head that covers them.
         later_events: events of this task behind that head, which are not in the bundle.
         signed: the exporter signed it.
+        withheld: how many parts were left out for this export, beside those that were never recorded.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
             a replay of it stays open.
     """
@@ -60,6 +63,7 @@ class Exported:
     size: int
     later_events: int
     signed: bool
+    withheld: int = 0
     foreign_profiles: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
@@ -71,6 +75,7 @@ class Exported:
             "checkpoint": self.size,
             "later_events": self.later_events,
             "signed": self.signed,
+            "withheld": self.withheld,
         }
 
     def __str__(self) -> str:
@@ -82,6 +87,8 @@ class Exported:
                 " Not signed by an exporter (no export key here): it cannot prove that nothing of the task is missing."
             )
         )
+        if self.withheld:
+            signed += f" {self.withheld} parts are withheld: what was judged from them cannot be judged again."
         if self.foreign_profiles:
             signed += f" Recorded under a profile that is not at hand: {', '.join(self.foreign_profiles)}."
         return (
@@ -90,8 +97,14 @@ class Exported:
         )
 
 
-def export_task(
-    ledger: ContractLedger, task: str, out: Path | None = None, *, since: Sequence[int] = (), report: bool = False
+def export_task(  # noqa: PLR0913 - what goes in, and where it goes
+    ledger: ContractLedger,
+    task: str,
+    out: Path | None = None,
+    *,
+    since: Sequence[int] = (),
+    report: bool = False,
+    withhold: Sequence[str] = (),
 ) -> Exported:
     """Make the bundle of one task, and write it to `out` if that is given.
 
@@ -101,17 +114,19 @@ def export_task(
         out: the file to write; it is replaced as a whole or not at all.
         since: sizes of earlier heads that the reader holds; the bundle proves that the log only grew since.
         report: put the report page into the bundle, filled with the bundle as it is without the page.
+        withhold: what to leave out: `headers`, `blobs`, `cut`, or ids of blobs (see `withheld.Withheld`).
 
     Raises:
-        UsageError: there is no such task.
+        UsageError: there is no such task, or nothing of it that could be withheld so.
         ConsistencyError: a size of `since` lies behind the signed head.
         StoreError: no signed head covers any of it, or `out` cannot be written.
         BundleError: the task has more or larger content than a bundle may have.
     """
+    left_out = Withheld.of(withhold, ledger.profile.withhold)
     note, head = _head_of(ledger)
     story = story_of(ledger.store, task, before=head.size)
     everything = len(ledger.store.read_stream(f"task:{task}")) + len(ledger.store.read_stream(f"findings:{task}"))
-    maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings))
+    maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings), left_out)
     maker.add_growth(since)
     made = maker.make()
     if report:
@@ -141,13 +156,17 @@ def _head_of(ledger: ContractLedger) -> tuple[str, Checkpoint]:
 class _Maker:
     """Collects the files of one bundle."""
 
-    def __init__(self, ledger: ContractLedger, story: TaskStory, note: str, head: Checkpoint, later: int) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what a bundle is made from
+        self, ledger: ContractLedger, story: TaskStory, note: str, head: Checkpoint, later: int, left_out: Withheld
+    ) -> None:
         self._ledger = ledger
         self._story = story
         self._records = story.all
         self._note = note
         self._head = head
         self._later = later
+        self._left_out = left_out
+        self._left_out_parts = 0
         self._signer = ledger.signers.get("export")
         self._files: dict[str, bytes] = {}
         self._withheld: list[Json] = []
@@ -166,6 +185,7 @@ class _Maker:
         """Return the bundle."""
         at = self._ledger.clock()
         self._add_log()
+        self._left_out.check({ref.id for record in self._records for ref in record.blobs.values()})
         for record in self._records:
             self._add_record(record)
         self._add_streams()
@@ -196,7 +216,7 @@ class _Maker:
             self._files[layout.EXPORT_STATEMENT] = sign_envelope(payload, self._signer)
         data = write_bundle(
             self._files,
-            readme=_readme(self._ledger.origin, self._story, self._head.size, self._later),
+            readme=readme(self._ledger.origin, self._story.task, self._head.size, self._later),
             info={
                 "Bagging-Date": timestamp(at)[:10],
                 "External-Identifier": f"{self._ledger.origin}#task:{self._story.task}",
@@ -212,6 +232,7 @@ class _Maker:
             size=self._head.size,
             later_events=self._later,
             signed=self._signer is not None,
+            withheld=self._left_out_parts,
         )
 
     def _add_log(self) -> None:
@@ -232,9 +253,11 @@ class _Maker:
         self._files[layout.record_file(record.n)] = record.raw
         self._files[layout.salt_file(record.n)] = record.salt
         for role, ref in record.blobs.items():
-            parts = record.stored_parts(role)
-            if parts is None:
+            stored = record.stored_parts(role)
+            if stored is None:
                 raise StoreError(f"blob {role} of event {record.n} is missing: run `a2a-ledger audit`")
+            parts = self._left_out.parts_of(record, role, stored)
+            self._left_out_parts += count_holes(parts) - count_holes(stored)
             self._files |= blob_files(ref.id, parts)
             for number, part in enumerate(parts):
                 if isinstance(part, Hole):
@@ -309,59 +332,3 @@ class _Maker:
             "task": self._story.task,
             "withheld": self._withheld,
         }
-
-
-def put_in_place(out: Path, data: bytes, what: str) -> None:
-    """Write a file as a whole or not at all.
-
-    Args:
-        out: the file; it is replaced.
-        data: its octets.
-        what: what it is, for an error.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(out)
-    except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        raise StoreError(f"{out}: {what} cannot be written ({problem.strerror})") from problem
-
-
-def _readme(origin: str, story: TaskStory, size: int, later: int) -> str:
-    """Return README.txt: plain words for somebody who has never seen such a file."""
-    claims = "\n".join(f"  - {line}" for line in NOT_CLAIMED)
-    return f"""\
-EVIDENCE OF ONE TASK BETWEEN TWO AGENTS (A2A)
-
-This file holds what the log {origin}
-recorded about its task {story.task}:
-every event of that task up to the log's signed head of size {size},
-the agent cards that it was based on, and the findings about it.
-{later} later events of the task lie behind that head and are not in here.
-
-WHAT IS CLAIMED
-  - The records are those that the log committed to when it signed that head.
-  - The task's stream is shown without a gap from its first event on.
-  - What was left out (credentials, the tails of very long bodies) is listed in data/claims.json.
-  - Deciding and judging again over these records gives the same result.
-
-WHAT IS NOT CLAIMED
-{claims}
-
-HOW TO CHECK IT
-  1. Get the verifier from its project, not from whoever sent you this file.
-  2. Get the log's key from its owner by another way (a telephone will do). Keys inside of
-     this file (data/keys/untrusted) prove nothing about who made it.
-  3. a2a-ledger verify THIS.zip --trust 'KEY'
-  By hand, with common tools:
-     sha256sum --strict -c manifest-sha256.txt tagmanifest-sha256.txt
-     openssl pkeyutl -verify -pubin -inkey exporter.pem -rawin \\
-        -in tagmanifest-sha256.txt -sigfile tagmanifest-sha256.txt.sig
-  data/log/checkpoint is a C2SP signed note, data/log/proofs/* are C2SP proofs, and line n of
-  data/log/events.jsonl is the leaf that the n-th proof is about. docs/format.md of the project
-  (sections 11 and 12) says what every file means and what a verifier has to check.
-"""

@@ -1,0 +1,42 @@
+"""README.txt of a bundle: plain words for somebody who has never seen such a file."""
+
+from __future__ import annotations
+
+from a2a_ledger.verify.stated import NOT_CLAIMED
+
+
+def readme(origin: str, task: str, size: int, later: int) -> str:
+    """Return it for a task, shown up to the head of this size, behind which so many later events of it lie."""
+    claims = "\n".join(f"  - {line}" for line in NOT_CLAIMED)
+    return f"""\
+EVIDENCE OF ONE TASK BETWEEN TWO AGENTS (A2A)
+
+This file holds what the log {origin}
+recorded about its task {task}:
+every event of that task up to the log's signed head of size {size},
+the agent cards that it was based on, and the findings about it.
+{later} later events of the task lie behind that head and are not in here.
+
+WHAT IS CLAIMED
+  - The records are those that the log committed to when it signed that head.
+  - The task's stream is shown without a gap from its first event on.
+  - What was left out (credentials, the tails of very long bodies, what the exporter withholds)
+    is listed in data/claims.json.
+  - Deciding and judging again over these records gives the same result.
+
+WHAT IS NOT CLAIMED
+{claims}
+
+HOW TO CHECK IT
+  1. Get the verifier from its project, not from whoever sent you this file.
+  2. Get the log's key from its owner by another way (a telephone will do). Keys inside of
+     this file (data/keys/untrusted) prove nothing about who made it.
+  3. a2a-ledger verify THIS.zip --trust 'KEY'
+  By hand, with common tools:
+     sha256sum --strict -c manifest-sha256.txt tagmanifest-sha256.txt
+     openssl pkeyutl -verify -pubin -inkey exporter.pem -rawin \\
+        -in tagmanifest-sha256.txt -sigfile tagmanifest-sha256.txt.sig
+  data/log/checkpoint is a C2SP signed note, data/log/proofs/* are C2SP proofs, and line n of
+  data/log/events.jsonl is the leaf that the n-th proof is about. docs/format.md of the project
+  (sections 11 and 12) says what every file means and what a verifier has to check.
+"""
