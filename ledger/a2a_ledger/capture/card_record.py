@@ -12,6 +12,7 @@ from a2a_ledger.capture.card_identity import CardIdentity, key_of, selecting, va
 from a2a_ledger.capture.card_signature import judged_signature
 from a2a_ledger.capture.credentials import ANYWHERE, ApiKeyPlace, find_secrets, place_text
 from a2a_ledger.capture.known_schemes import schemes_in
+from a2a_ledger.capture.outside import said_in
 from a2a_ledger.capture.redact import Secret, cut, cut_url, starred, wanted_of
 from a2a_ledger.capture.redacted import (
     MAX_CREDENTIALS,
@@ -204,18 +205,21 @@ def card_event(  # noqa: PLR0913 - see message_event
         answered_url: where redirects led.
         redactor: the user's own redaction.
 
-    The body is cut by exact match of what was asked with, and by nothing that it or its answer says: the
-    server must not be able to punch holes into its own card.
+    The body of a card is cut by exact match of what was asked with, and by nothing that it or its answer says: the
+    server must not be able to punch holes into its own card. Where none came, nothing tells a key in the url from
+    what else its query says: all of that is cut, and so is what a `Location` says in its query.
     """
     card = read_card(body, content_type=header(headers, "content-type"))
     seen = see(headers, b"")
     secrets = [*ask.secrets, *seen.secrets]
-    if "?" in ask.full_url:  # an API key's place may be named by this very card
+    if card.contract is None and kept is None:
+        secrets += said_in([ask.full_url, *(value for name, value in headers if name.lower() == "location")])
+    elif "?" in ask.full_url:  # an API key's place may be named by this very card
         secrets += find_secrets((), ask.full_url, {}, schemes_in(card).places)
     blobs = blobs_of(ask.full_url, seen, secrets, at, redactor)
     if body:
-        role = "card" if status in _SUCCESS else "body"
-        blobs["body"] = cut(role, body, ask.secrets, redactor=redactor, keep=at.settings.keep_body)
+        role, known = ("card" if status in _SUCCESS else "body"), (ask.secrets if card.is_card else secrets)
+        blobs["body"] = cut(role, body, known, redactor=redactor, keep=at.settings.keep_body)
     wanted = wanted_of(secrets)
     url = recorded_url(ask.full_url, ask.secrets)
     answered = recorded_url(answered_url or ask.full_url, ask.secrets)
@@ -256,9 +260,10 @@ def card_failure_event(
 ) -> tuple[CardFetchFailed, dict[str, Content]]:
     """Return the event of a card GET that got no answer."""
     event = replace(card_failed(ask, failure.outcome, at), tls_alert=failure.tls_alert)
-    blobs = {"error": text_blob(failure.text, ask.secrets, at, redactor)}
+    secrets = [*ask.secrets, *said_in([ask.full_url])]
+    blobs = {"error": text_blob(failure.text, secrets, at, redactor)}
     if event.url != ask.full_url:
-        blobs["url"] = cut_url(ask.full_url, ask.secrets, redactor=redactor)
+        blobs["url"] = cut_url(ask.full_url, secrets, redactor=redactor)
     return event, blobs
 
 

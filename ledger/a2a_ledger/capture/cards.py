@@ -204,7 +204,9 @@ class CardDesk:
         if validate is not None and self.whole_body(validate.bytes_of) is None:
             validate = None  # a 304 would leave us with bytes that we do not have
         ask = route.ask.for_purpose(purpose, validate=validate, task=task, as_asked=first_hand)
-        by = id(route.transport) if route.transport is not None else id(route)
+        by = route.joins
+        if by is None:
+            by = id(route.transport) if route.transport is not None else id(route)
         own = tuple(sorted(route.own.headers)) if first_hand else ()
         asked = (ask.peer, ask.key(self._ledger), purpose, ask.etag, ask.modified_since, route.own.url)
         key = (asyncio.get_running_loop(), by, asked, own)

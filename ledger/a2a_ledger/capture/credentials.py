@@ -35,6 +35,17 @@ class ApiKeyPlace(NamedTuple):
 ANYWHERE = ApiKeyPlace("", "query", "*")
 """Every query value may be a key: a card names more places than a record has room for."""
 
+UNREAD = ApiKeyPlace("", "query", "")
+"""No card of the peer is known: every query value may be a key that has no name in A2A itself."""
+
+_IN_QUERIES = frozenset(
+    {
+        *("a2aversion", "tenant", "contextid", "status", "state", "historylength", "pagesize", "pagetoken"),
+        *("includeartifacts", "statustimestampafter", "lastupdatedafter"),
+    }
+)
+"""Query parameters of A2A's HTTP+JSON binding, in lower case, without their signs."""
+
 
 def place_text(place: ApiKeyPlace) -> str:
     """Return a place as a record holds it: `in:name:scheme`, each percent-encoded."""
@@ -129,9 +140,16 @@ def _from_url(url: bytes, schemes: Mapping[str, object], places: Sequence[ApiKey
     secrets += [
         Secret(by_query.get(value.name, ""), url[slice(*value.span)])
         for value in query_values(url)
-        if value.name in by_query or ANYWHERE.name in by_query or tells(value.name)
+        if value.name in by_query
+        or ANYWHERE.name in by_query
+        or (UNREAD.name in by_query and not _is_of_a2a(value.name))
+        or tells(value.name)
     ]
     return secrets
+
+
+def _is_of_a2a(name: str) -> bool:
+    return name.replace("_", "").replace("-", "") in _IN_QUERIES
 
 
 def _basic_parts(token: bytes) -> tuple[bytes, ...]:

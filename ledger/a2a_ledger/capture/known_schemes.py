@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.capture.credentials import ANYWHERE, ApiKeyPlace, api_key_places, read_place
+from a2a_ledger.capture.credentials import ANYWHERE, UNREAD, ApiKeyPlace, api_key_places, read_place
 from a2a_ledger.card import read_card
 from a2a_ledger.contract.card_json import UnrepresentableError
 from a2a_ledger.contract.dialect import member
@@ -46,13 +46,14 @@ class KnownSchemes:
         self._tables: dict[str, Mapping[str, object]] = {}  # by the commitment of the fetch that brought the bytes
 
     def of(self, peer: str) -> PeerSchemes:
-        """Return what the cards of one peer say; nothing for a peer without one."""
+        """Return what the cards of one peer say; of a peer without one, that nothing is known."""
         view = self._views.of(peer)
         version, known = self._known.get(peer, (-1, None))
         if known is None or version != view.ver:
             usable = (card for card in view.cards.values() if card.usable)
             newest = max(usable, key=lambda card: card.n, default=None)
-            known = PeerSchemes(self._table(newest.bytes_of) if newest else {}, self._places(peer))
+            places = self._places(peer)
+            known = PeerSchemes(self._table(newest.bytes_of), places) if newest else PeerSchemes({}, (*places, UNREAD))
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[peer] = view.ver, known
@@ -64,7 +65,7 @@ class KnownSchemes:
         A card GET is cut by what is known of the peer, but who asks is not told apart by it: the first GET
         of a card, which knows nothing, would count as another caller than the second.
         """
-        return [place._replace(scheme="") for place in self.of(peer).places]
+        return [place._replace(scheme="") for place in self.of(peer).places if place != UNREAD]
 
     def _places(self, peer: str) -> tuple[ApiKeyPlace, ...]:
         """Return the places that the log's cards name, of all times: a key of a card that was replaced is one too."""

@@ -17,7 +17,7 @@ from a2a_ledger.capture.redact import Secret
 from a2a_ledger.capture.url_secrets import query_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.redacted import Seen
@@ -75,14 +75,15 @@ def as_said(seen: Seen, leg: Leg, *, outside: bool, url: str = "") -> Seen:
     places: tuple[Span, ...] = (*seen.places, *spans)
     if outside:
         urls = [url, *(value for name, value in seen.headers if name.lower() == "location")]
-        secrets += [Secret("", text) for one in urls for text in _texts(one.encode("utf-8", "replace"))]
+        secrets += said_in(urls)
         places = ((0, len(seen.body)),)
     return seen._replace(secrets=(*seen.secrets, *secrets), places=places)
 
 
-def _texts(url: bytes) -> Iterator[bytes]:
-    for span in query_texts(url):
-        yield url[slice(*span)]
+def said_in(urls: Iterable[str]) -> list[Secret]:
+    """Return all that urls say in path parameters, query and fragment."""
+    octets = [url.encode("utf-8", "replace") for url in urls]
+    return [Secret("", url[slice(*span)]) for url in octets for span in query_texts(url)]
 
 
 def field_values(body: bytes) -> Iterator[Span]:

@@ -99,6 +99,7 @@ def own(desk: Desk, bound: BoundCard, waiting: Waiting) -> None:
             client=waiting.client,
             served=waiting.served,
             loop=asyncio.get_running_loop(),
+            apart=None,
         )
     bound.owned = True
 
@@ -119,6 +120,9 @@ def while_waiting(route: Route, waiting: Waiting) -> Route:
     they do not bring another request to a transport, the card is asked for below the client, with the credentials
     of the request that waits. These are not spent otherwise: some are good for one request alone. What has begun in
     the client is never cancelled: it may be waiting for the answer that carries its next refresh token.
+
+    Requests that wait at once with the same credentials ask once. No other question is joined: one that is not
+    bounded in time may wait for this very request.
     """
     client = waiting.client() if waiting.client is not None else None
     headers = waiting.asks_as_caller(route)
@@ -127,7 +131,8 @@ def while_waiting(route: Route, waiting: Waiting) -> Route:
         route,
         send=_in_time(waiting.send),
         headers=headers,
-        transport=None,  # nobody else's question is joined: that one may wait for this very request
+        transport=None,
+        joins=(waiting.transport, frozenset((name.lower(), value) for name, value in headers if is_credential(name))),
         client=cast("ref[httpx.AsyncClient] | None", (lambda: asking) if asking is not None else None),
         served=waiting.served,
     )

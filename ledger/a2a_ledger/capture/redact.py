@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from a2a_ledger.capture.spelled import Span, find_spelled, merge
-from a2a_ledger.capture.url_secrets import query_texts, secret_places, user_infos
+from a2a_ledger.capture.url_secrets import queries_in_text, query_texts, secret_places, user_infos
 from a2a_ledger.codec import Content, Hole, Withheld
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
     wanted = wanted_of(secrets)
     spans = [*find_spelled(body, wanted), *_begun(body, wanted), *places] if secrets or places else []
     if role == "error":
-        spans += user_infos(body)
+        spans += [*user_infos(body), *queries_in_text(body)]
     if redactor is not None:
         spans += redactor(role, body)
     spans = merge(spans, len(body))

@@ -14,7 +14,7 @@ from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
     from weakref import ref
 
     from a2a_ledger.capture.card_record import CardAsk
@@ -100,6 +100,10 @@ class Route:
     """The cookies that servers set over its transport."""
     loop: asyncio.AbstractEventLoop | None = None
     """The event loop that its connections belong to."""
+    joins: Hashable = None
+    """Whose question at the same time is one with it: of routes that say the same; None: of its transport's."""
+    apart: Callable[[], httpx.AsyncBaseTransport] | None = None
+    """Makes another transport of the same settings; None: there is only the one."""
     by_client: frozenset[tuple[str, str]] = field(init=False)
     """What its client, and not the application, had put into the headers, names in lower case."""
 
@@ -137,6 +141,11 @@ class Route:
         client = self.client() if self.client is not None else None
         return self.client is not None and (client is None or client.is_closed)
 
+    @property
+    def asks_apart(self) -> bool:
+        """Say whether the guard may ask in its own name: the card was asked for without any credential."""
+        return self.apart is not None and not self.credentials and not self.ask.secrets
+
     def carried_by(self, headers: Headers) -> int:
         """Say how many of its credentials a request carries; -1 if it does not carry all of them."""
         sent = {(name.lower(), value) for name, value in headers}
@@ -151,10 +160,12 @@ class Route:
         return await self._send_own(ask, ours=conditional)
 
     async def again(self, ask: CardAsk) -> Answer:
-        """Ask again, for the guard's own purpose."""
+        """Ask again, for the guard's own purpose: as its client, or over one of the guard's own once that is closed."""
         if self.client is None:
             return await self._send_own(ask, ours=True)
         client = self.client()
+        if self.is_closed and self.apart is not None and self.asks_apart:
+            return await self._apart(ask, self.apart())
         if client is None or self.is_closed:
             raise httpx.TransportError("the httpx client that asked for this card is closed")
         headers = self.beside_client(client, _conditional(self.headers, ask, ours=True))
@@ -172,6 +183,13 @@ class Route:
             response = answers[-1]
             response.history = answers[:-1]
         return await _whole(response, str(response.url), pairs(_first(response).headers))
+
+    async def _apart(self, ask: CardAsk, transport: httpx.AsyncBaseTransport) -> Answer:
+        headers = octets(_conditional(self.headers, ask, ours=True))
+        request = httpx.Request("GET", ask.full_url, headers=headers, extensions=self.extensions)
+        async with httpx.AsyncClient(transport=transport, trust_env=False) as client:  # else a .netrc is read
+            response = await client.send(request, follow_redirects=self.led_to is not None)
+            return await _whole(response, str(response.url), pairs(_first(response).headers))
 
     def beside_client(self, client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return what a request needs beside what its client adds to each by itself, which may have changed since."""

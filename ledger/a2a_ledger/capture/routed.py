@@ -13,7 +13,7 @@ import httpx
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _FOR_SENDING = ("verify", "cert", "trust_env", "http1", "http2", "limits", "proxy", "proxies", "mounts")
 
@@ -21,8 +21,10 @@ _FOR_SENDING = ("verify", "cert", "trust_env", "http1", "http2", "limits", "prox
 class Routed(httpx.AsyncBaseTransport):
     """Hands each request to the transport that a client of these options would send it through."""
 
-    def __init__(self, chooser: httpx.AsyncClient) -> None:
+    def __init__(self, chooser: httpx.AsyncClient, another: Callable[[], Routed] | None = None) -> None:
         self._chooser = chooser
+        self.another = another
+        """Makes the same once more; None: it sends through a transport of the caller's, which cannot be made again."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request.
@@ -50,9 +52,11 @@ def take_sending(transport: httpx.AsyncBaseTransport | None, options: dict[str, 
         UsageError: a transport is a synchronous one.
     """
     sending = {name: options.pop(name) for name in _FOR_SENDING if name in options}
+    made_of = {**sending, **({"retries": options["retries"]} if "retries" in options else {})}
     mounted = cast("Mapping[str, object]", sending.get("mounts") or {})
-    for one in (transport, *mounted.values()):
-        if one is not None and not hasattr(one, "handle_async_request"):
+    given = [one for one in (transport, *mounted.values()) if one is not None]
+    for one in given:
+        if not hasattr(one, "handle_async_request"):
             raise UsageError(
                 f"expected an asynchronous transport, found {type(one).__name__}: a guarded client, the synchronous "
                 "one too, sends through asynchronous transports; use httpx.AsyncHTTPTransport"
@@ -61,4 +65,5 @@ def take_sending(transport: httpx.AsyncBaseTransport | None, options: dict[str, 
         mounts = {"mounts": sending.pop("mounts")} if "mounts" in sending else {}
         transport = httpx.AsyncHTTPTransport(retries=options.pop("retries"), **sending)
         sending = mounts
-    return Routed(httpx.AsyncClient(transport=transport, **sending))
+    another = None if given else lambda: take_sending(None, dict(made_of))
+    return Routed(httpx.AsyncClient(transport=transport, **sending), another)

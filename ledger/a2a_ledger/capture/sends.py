@@ -164,7 +164,7 @@ class Sends:
     async def _ask(self, bound: BoundCard | None, peer: str, state: str, waiting: Waiting | None) -> Asked:
         if bound is None or bound.route is None or waiting is None:
             asked = await self._asking.ask(peer, bound.kept if bound else None, bound, state=state)
-            if asked.fetched is not None and bound is not None and bound.route is not None and bound.route.is_closed:
+            if asked.fetched is not None and bound is not None and _cannot_ask(bound.route):
                 self._warn_of_closed_client(bound)
             return asked
         now = replace(bound, route=while_waiting(bound.route, waiting))
@@ -173,12 +173,13 @@ class Sends:
         return asked
 
     def _warn_of_closed_client(self, bound: BoundCard) -> None:
-        """Say once a peer that a change of its contract is not seen: a call over gRPC has no client to ask with."""
+        """Say once a peer that a change of its contract is not seen: a call over gRPC has nothing to ask with."""
         if bound.peer not in self._unasked:
             self._unasked.add(bound.peer)
             _log.warning(
-                "%s: the httpx client that this card was resolved with is closed: the card cannot be fetched again, so "
-                "a change of its contract is not seen before a call; keep that client open as long as the channel",
+                "%s: the httpx client that this card was resolved with is closed, and the guard has not what it asked "
+                "with (credentials, or a transport of its own): the card cannot be fetched again, so a change of its "
+                "contract is not seen before a call; keep that client open as long as the channel",
                 bound.peer_url,
             )
 
@@ -277,3 +278,7 @@ class Sends:
             elif not job.get_loop().is_closed():
                 job.get_loop().call_soon_threadsafe(job.cancel)
         await asyncio.gather(*mine, return_exceptions=True)
+
+
+def _cannot_ask(route: Route | None) -> bool:
+    return route is not None and route.is_closed and not route.asks_apart

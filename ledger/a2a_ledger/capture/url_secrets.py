@@ -22,6 +22,7 @@ _PARAMETER = re.compile(rb";([^=;/]*+)=([^;/]*+)")
 _PAIR = re.compile(rb"[?#&;]([^=?#&;]*+)=([^#&;]*+)")
 _TEXT = re.compile(rb"[?#&;](?:[^=?#&;]*+=)?+([^#&;]++)")
 _BEHIND_PATH = re.compile(rb"[?#]")
+_SAID_IN_TEXT = re.compile(rb"://[^\s\"'<>?#]*+[?#]([^\s\"'<>]++)")
 _TELLING = frozenset(
     {
         *("apikey", "xapikey", "xgoogapikey", "key", "subscriptionkey", "ocpapimsubscriptionkey"),
@@ -49,6 +50,11 @@ def user_info(url: bytes) -> Span | None:
 def user_infos(text: bytes) -> list[Span]:
     """Return where the user info of the urls in a free text stands."""
     return [span for found in _IN_TEXT.finditer(text) if (span := _before_at(text, found.span(1)))] if text else []
+
+
+def queries_in_text(text: bytes) -> list[Span]:
+    """Return where the urls in a free text say something in query and fragment."""
+    return [found.span(1) for found in _SAID_IN_TEXT.finditer(text)]
 
 
 def query_values(url: bytes) -> Iterator[QueryValue]:
