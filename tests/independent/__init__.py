@@ -1,0 +1,1 @@
+"""Our output under the eyes of programs that other people wrote; each is also shown output that is wrong."""
