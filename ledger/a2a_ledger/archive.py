@@ -25,6 +25,8 @@ MAX_FILES = 10_000
 MAX_TOTAL = 1 << 30
 MAX_FILE = 64 << 20
 MAX_RATIO = 200
+_WORTH_PACKING = 1024
+_LEVEL = 6  # of zlib's default
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -49,9 +51,10 @@ class Archive(NamedTuple):
 
 
 def write_archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip of `files`: same files, same bytes, on every machine.
+    """Return a zip of `files`: same files and same zlib, same bytes, whatever the clock and the time zone.
 
-    Entries are stored (not compressed), sorted by name, dated 1980-01-01 00:00:00, mode 0644.
+    Entries are sorted by name, dated 1980-01-01 00:00:00, mode 0644; deflated from 1 KiB on where that makes them
+    smaller, else stored.
 
     Raises:
         BundleError: A name or a size that `read_archive` would refuse.
@@ -59,24 +62,35 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
     _check_names(list(files))
     body: list[bytes] = []
     directory: list[bytes] = []
-    offset = 0
+    offset = total = 0
     for name in sorted(files):
         data = files[name]
         if len(data) > MAX_FILE:
             raise BundleError(f"{name} has {len(data)} bytes; a bundle's files may have {MAX_FILE}")
         raw = name.encode("ascii")
-        shared = (0, _STORED, 0, _DOS_DATE_1980_01_01, zlib.crc32(data), len(data), len(data), len(raw), 0)
+        method, packed = _pack(data)
+        shared = (0, method, 0, _DOS_DATE_1980_01_01, zlib.crc32(data), len(packed), len(data), len(raw), 0)
         header = _LOCAL.pack(_LOCAL_MAGIC, _VERSION_NEEDED, *shared) + raw
         directory.append(
             _CENTRAL.pack(_CENTRAL_MAGIC, _MADE_BY_UNIX, _VERSION_NEEDED, *shared, 0, 0, 0, _REGULAR_0644, offset) + raw
         )
-        body += (header, data)
-        offset += len(header) + len(data)
-    if offset > MAX_TOTAL:
-        raise BundleError(f"these files have {offset} bytes together; a bundle may have {MAX_TOTAL}")
+        body += (header, packed)
+        offset += len(header) + len(packed)
+        total += len(data)
+    if total > MAX_TOTAL:
+        raise BundleError(f"these files have {total} bytes together; a bundle may have {MAX_TOTAL}")
     listing = b"".join(directory)
     end = _END.pack(_END_MAGIC, 0, 0, len(files), len(files), len(listing), offset, 0)
     return b"".join((*body, listing, end))
+
+
+def _pack(data: bytes) -> tuple[int, bytes]:
+    """Return the method of an entry and its octets; none is packed tighter than a reader unpacks."""
+    if len(data) < _WORTH_PACKING:
+        return _STORED, data
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = packer.compress(data) + packer.flush()
+    return (_DEFLATED, packed) if len(packed) < len(data) <= MAX_RATIO * len(packed) else (_STORED, data)
 
 
 def read_archive(data: bytes) -> Archive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import struct
 import zipfile
@@ -38,6 +39,23 @@ def test_what_is_written_is_read_by_the_standard_library() -> None:
             assert entry.date_time == (1980, 1, 1, 0, 0, 0)
             assert entry.external_attr >> 16 == 0o100644
             assert entry.compress_type == zipfile.ZIP_STORED
+
+
+def test_what_packs_well_is_packed_and_never_tighter_than_a_reader_unpacks() -> None:
+    files = {
+        "figures.txt": b"".join(b"%d\n" % number for number in range(500)),
+        "noise": bytes(hashlib.shake_256(b"seed").digest(4096)),
+        "same": b"x" * 70_000,
+        "short": b"y" * 1023,
+    }
+    made = write_archive(files)
+    with zipfile.ZipFile(io.BytesIO(made)) as archive:
+        assert archive.testzip() is None
+        methods = {entry.filename: entry.compress_type for entry in archive.infolist()}
+        assert {name: archive.read(name) for name in archive.namelist()} == files
+    stored = zipfile.ZIP_STORED
+    assert methods == {"figures.txt": zipfile.ZIP_DEFLATED, "noise": stored, "same": stored, "short": stored}
+    assert read_archive(made) == (files, ())
 
 
 def test_the_order_of_the_input_changes_no_byte() -> None:
