@@ -34,6 +34,7 @@ def test_a_checkpoint_that_the_log_did_not_sign(tmp_path: Path, name: str) -> No
     assert checkpoint(case(name, tmp_path), vkey("log"))[0] != 0
 
 
+@pytest.mark.slow
 def test_every_leaf(tmp_path: Path) -> None:
     bag = good(tmp_path)
     size, head = root(bag / "data/log/checkpoint")
