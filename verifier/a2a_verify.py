@@ -888,7 +888,7 @@ EVENTS_TABLE: Final[dict[str, str]] = {
         frozen_hash?:t frozen_form?:t task?:t tasks?:T""",
     "finding.acknowledged.v1": "violation:r who:t why:t",
     "checkpoint.anchored.v1": "origin:t size:i root:t holder:t kind:t",
-    "content.erased.v1": "scope:t records:R requested_by:t reason:t",
+    "content.erased.v1": "scope:t records:R requested_by:t reason:t out_of_reach?:t",
 }
 _DIGEST = re.compile("[0-9a-f]{64}")
 _AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
@@ -2235,7 +2235,33 @@ def _judge_holes(bundle: Bundle, shown: Shown, claims: Object) -> Answer:
         return Answer("NOT PROVEN", "not all records could be read", "an intact bundle")
     if len(shown.holes) > MAX_HOLES or not same(claims.get("withheld"), shown.holes):
         return Answer("INVALID", f"{CLAIMS}: its list of what was left out is not what is left out")
-    return Answer("VALID", f"{len(shown.holes)} parts are left out, and listed")
+    return Answer("VALID", "; ".join([f"{len(shown.holes)} parts are left out, and listed", *_erasures(shown)]))
+
+
+def _erasures(shown: Shown) -> Iterator[str]:
+    """Say what events tell of erased content, and whether it is gone (3.3)."""
+    for record in shown.records.values():
+        if record.type != "content.erased.v1":
+            continue
+        refs = [as_object(ref) for ref in cast("list[Json]", record.data["records"])]
+        named = [shown.places.get((record.stream, number(ref.get("ver")) or 0)) for ref in refs]
+        listed = [there for there in named if there is not None and there.ver < record.ver]
+        gone = sum(map(_lost_parts, listed))
+        told = f"erased at {record.at}, asked for by {record.data['requested_by']}: {record.data['reason']}"
+        if gone:
+            yield f"content of {_events(gone)} was {told}"
+        if still := len(listed) - gone:
+            yield f"event {record.n} says that content of {_events(still)} was {told}, and it is still there"
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"
+
+
+def _lost_parts(record: Record) -> bool:
+    """Say whether an event has more holes than it was recorded with."""
+    then = sum(number(count) or 0 for count in as_object(record.data.get("holes")).values())
+    return sum(part.content is None for parts in record.blobs.values() for part in parts) > then
 
 
 # ======== The command

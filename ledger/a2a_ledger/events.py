@@ -471,6 +471,7 @@ class ContentErased(Event):
     records: list[Ref]
     requested_by: str
     reason: str
+    out_of_reach: str | None = None
 
 
 EVENT_TYPES: dict[str, type[Event]] = {

@@ -8,6 +8,7 @@ DIR/config.toml    settings, every one optional
 DIR/high-water     the last note that was signed; a second copy lies elsewhere
 DIR/signer.lock    held by whoever signs a head
 DIR/verifier.lock  held by whoever runs the followers
+DIR/erasing.lock   held by whoever erases content
 ```
 
 A ledger is made in a hidden sibling directory and renamed into place, so that a crash leaves
@@ -78,6 +79,11 @@ class LedgerHome:
     def follower_lock(self) -> Path:
         """Return the lock that fences the followers."""
         return self.root / "verifier.lock"
+
+    @property
+    def erasing_lock(self) -> Path:
+        """Return the lock that whoever erases holds."""
+        return self.root / "erasing.lock"
 
     def key_files(self) -> list[Path]:
         """Return the private keys' files, sorted by name."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
+from a2a_ledger.erasing import finish_erasures
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
@@ -161,6 +162,7 @@ class ContractLedger:
             store.close()
             raise
         ledger._start(follow=follow and not store.read_only)
+        finish_erasures(ledger)
         atexit.register(ledger.close)  # two lines in a program are enough: nobody has to remember to close
         return ledger
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from a2a_ledger.codec import first_stated, unread
+from a2a_ledger.codec import later_holes
 from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.selection import story_of
@@ -136,7 +136,7 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     violations = [record for record in (*story.findings, *story.peer_findings) if record.type == VIOLATION]
     keys = read_keys(story.keys, ledger.origin)
     differences = list(run.compared)
-    gone = unread_of({**found, **{record.n: record for record in story.all}})
+    gone = later_holes({**found, **{record.n: record for record in story.all}}).unread
     for record in violations:
         try:
             open_finding(record.content("statement") or b"", record, keys)
@@ -155,16 +155,6 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
         unread=tuple(gone),
         rules=f"rule set {RULE_SET}, profile {ledger.profile.name}",
     )
-
-
-def unread_of(records: dict[int, Record]) -> list[str]:
-    """Return which blobs are gone, or were cut after they were recorded; `records` hold the stream `ledger`."""
-    since = first_stated(records.values())
-    return [
-        sentence
-        for n, record in sorted(records.items())
-        for sentence in unread(record, stated=since is not None and n >= since)
-    ]
 
 
 def triggers_of(findings: list[Record]) -> list[int]:
@@ -251,6 +241,12 @@ def _found(data: JsonObject) -> tuple[str, str]:
     return "concluded", f"{data.get('rule')}, about: {data.get('about')}, {data.get('certainty')}, shown by {by}"
 
 
+def _erased(data: JsonObject) -> tuple[str, str]:
+    listed = data.get("records")
+    events = _count(len(listed) if isinstance(listed, list) else 0, "event")
+    return "concluded", f"content of {events} erased, asked for by {data.get('requested_by')}: {data.get('reason')}"
+
+
 def _other(_: JsonObject) -> tuple[str, str]:
     return "concluded", ""
 
@@ -266,6 +262,7 @@ _PARTS = {
     "message.recorded.v1": _message,
     "task.bound.v1": _bound,
     "violation.detected.v1": _found,
+    "content.erased.v1": _erased,
 }
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from a2a_ledger.card import read_card
-from a2a_ledger.codec import canonical
+from a2a_ledger.codec import canonical, later_holes
 from a2a_ledger.contract import contract_of, diff, terms_of
 from a2a_ledger.divergence import RULE_SET, RULE_SETS, VERIFIER, Cases
 from a2a_ledger.divergence.reading import CAPTURED, RECONSTRUCTED, content, json_object, members, ref, text, texts
 from a2a_ledger.errors import LedgerError, UsageError
 from a2a_ledger.freshness import decide, inputs_from_json
-from a2a_ledger.replay import triggers_of, unread_of
+from a2a_ledger.replay import triggers_of
 from a2a_ledger.selection import story_of
 from a2a_ledger.verify.rerun import DECIDED, VIOLATION, Difference
 
@@ -125,15 +125,17 @@ def what_if(ledger: ContractLedger, task: str, *, rules: str | None = None, prof
     again.decide()
     again.freeze()
     again.judge()
+    gone = later_holes({record.n: record for record in again.story.all}).unread
+    told = [difference for difference in again.differences if not gone or difference.what != "finding"]
     return WhatIf(
         task=task,
         rules=rule_set,
         profile=(chosen.name, chosen.hash),
         decisions=again.decisions,
         findings=again.findings,
-        differences=tuple(sorted(again.differences)),
+        differences=tuple(sorted(told)),
         notes=tuple(dict.fromkeys(again.notes)),
-        unread=tuple(unread_of({record.n: record for record in again.story.all})),
+        unread=tuple(gone),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.codec import erased_versions
 from a2a_ledger.wire import INTERRUPTED, TERMINAL
 from a2a_ledger_projections.stalls import stall_of
 from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, RECEIVED, SENT
@@ -110,9 +111,10 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
     card = next((record for record in shown.values() if fetch is not None and record.c == fetch["c"]), None)
     stuck = _is_stuck(row, own, findings)
     stall = stall_of(store, row["task"], now)
+    erased = {own[ver].c for record in own for ver in erased_versions(record)}
     return Story(
         row=row,
-        lines=[_line(shown[n], card if shown[n] is capture else None) for n in sorted(shown)],
+        lines=[_line(shown[n], card if shown[n] is capture else None, erased) for n in sorted(shown)],
         violations=findings,
         capture=capture,
         card=card,
@@ -127,9 +129,11 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
     )
 
 
-def _line(record: Record, card: Record | None) -> Line:
+def _line(record: Record, card: Record | None, erased: set[str]) -> Line:
     """Tell one event; of a capture also from which card it was frozen, if that is not the public one of anybody."""
     kind, words = describe(record)
+    if record.c in erased:
+        words += "  (content erased)"
     which = which_card(card.data).removesuffix(", ") if card is not None else ""
     return Line(record, kind, f"{words}  from card #{card.n} ({which})" if card is not None and which else words)
 

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.card import read_card
-from a2a_ledger.codec.canonical import parse_canonical
+from a2a_ledger.codec import erased_versions, parse_canonical
 from a2a_ledger.contract import contract_of
 from a2a_ledger.divergence.reading import leg_of
 from a2a_ledger.errors import FormatError
@@ -234,8 +234,7 @@ def _clock_difference(record: Record) -> float | None:
     for role in record.blobs:
         if not role.startswith("header."):
             continue
-        content = record.content(role)
-        pair = parse_canonical(content) if content else None
+        pair = _header(record, role)
         if isinstance(pair, list) and len(pair) == 2 and pair[0] == "date" and isinstance(pair[1], str):  # noqa: PLR2004 - name and value
             try:
                 difference = (parsedate_to_datetime(pair[1]) - datetime.fromisoformat(record.at)).total_seconds()
@@ -243,6 +242,13 @@ def _clock_difference(record: Record) -> float | None:
                 return None
             return difference if abs(difference) >= _CLOCK_SECONDS else None
     return None
+
+
+def _header(record: Record, role: str) -> Json:
+    try:
+        return parse_canonical(record.content(role) or b"")
+    except FormatError:  # it was erased
+        return None
 
 
 def _bound(record: Record) -> tuple[str, str]:
@@ -271,8 +277,9 @@ def _acknowledged(record: Record) -> tuple[str, str]:
 
 
 def _erased(record: Record) -> tuple[str, str]:
-    data = record.data
-    return "erased", f"{text(data, 'scope')}, asked for by {text(data, 'requested_by')}: {text(data, 'reason')}"
+    data, events = record.data, len(erased_versions(record))
+    what = f"{text(data, 'scope')} of {events} event{'s' * (events != 1)}"
+    return "erased", f"{what}, asked for by {text(data, 'requested_by')}: {text(data, 'reason')}"
 
 
 def _short(value: str | None) -> str:

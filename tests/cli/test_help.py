@@ -31,7 +31,7 @@ ELSEWHERE = {"demo", "bench", "proxy"}
 
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
-    "verify", "reconcile", "report", "audit", "checkpoint", "keys", "bench", "proxy", "anchor",
+    "verify", "reconcile", "report", "audit", "erase", "checkpoint", "keys", "bench", "proxy", "anchor",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.conformance import (
+    erasure_cases,
     file_cases,
     finding_cases,
     head_cases,
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
 
     from tests.conformance.table import Case, Row
 
-_MODULES = (hostile_zips, file_cases, record_cases, log_cases, stream_cases, key_cases, head_cases, finding_cases)
+_MODULES = (
+    hostile_zips,
+    file_cases,
+    record_cases,
+    erasure_cases,
+    log_cases,
+    stream_cases,
+    key_cases,
+    head_cases,
+    finding_cases,
+)
 
 
 def all_rows() -> list[Row]:

@@ -10,12 +10,14 @@ from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.keys import commits_to
 from a2a_ledger.audit.tree import TreePass
 from a2a_ledger.codec import (
+    NEVER_CUT,
     SECRET,
     Hole,
     Place,
     SealedParts,
     blob_id,
     changed_holes,
+    erased_versions,
     leaf,
     read_record,
     sealed_by,
@@ -213,7 +215,8 @@ class EventPass:
         if stream == "ledger":
             self._heads.learn(record, lambda: self._content(record, "note", inline))
         elif record.type == "content.erased.v1":
-            self._note_erasure(record)
+            self.erased.append(record)
+            self._erased |= {(stream, ver) for ver in erased_versions(record)}
 
     def _note_redaction(self, n: int, marks: Json) -> None:
         for mark in marks if isinstance(marks, list) else []:
@@ -250,7 +253,7 @@ class EventPass:
                     elsewhere += 1
                     stored = self._raw.blob(identity)
                     if stored is None:
-                        self._note_lost(record, f"blob {role} of event {record.n} is missing")
+                        self._note_lost(record, role, "is missing")
                         continue
                     self.large_blobs.add(identity)
                     parts = self._large(record, identity, stored)
@@ -263,23 +266,17 @@ class EventPass:
             if size != ref.size or blob_id(parts) != identity:
                 self._fault("blob", record.n, f"blob {role} of event {record.n} is not what its record commits to")
             elif changed := changed_holes(record, role, parts, stated=self._states_holes):
-                self._note_lost(record, f"blob {role} of event {record.n} {changed}")
+                self._note_lost(record, role, changed)
         strangers = len(inline) + elsewhere - len(record.blobs)
         if strangers:
             self._fault("blob", record.n, f"{strangers} blobs stored with event {record.n} belong to no record")
 
-    def _note_lost(self, record: Record, detail: str) -> None:
-        self._lost.append((record.stream, record.ver, Fault("blob", record.n, detail)))
-
-    def _note_erasure(self, record: Record) -> None:
-        self.erased.append(record)
-        listed = record.data.get("records")
-        for ref in listed if isinstance(listed, list) else []:
-            match ref:
-                case {"stream": str(stream), "ver": int(ver)}:
-                    self._erased.add((stream, ver))
-                case _:
-                    pass
+    def _note_lost(self, record: Record, role: str, what: str) -> None:
+        fault = Fault("blob", record.n, f"blob {role} of event {record.n} {what}")
+        if role in NEVER_CUT:  # by no erasure either
+            self._faults.append(fault)
+        else:
+            self._lost.append((record.stream, record.ver, fault))
 
     def finish(self) -> None:
         """Say what only the end of the log can tell."""

@@ -39,6 +39,8 @@ from a2a_ledger.audit.form import LEDGER, check_form
 from a2a_ledger.audit.heads import Heads
 from a2a_ledger.audit.keys import AuditKeys
 from a2a_ledger.audit.pems import check_private_keys
+from a2a_ledger.codec import erased_versions, says_erased
+from a2a_ledger.erasing import ERASING
 from a2a_ledger.store.schema import BLOBS, EVENTS, TAGS, TILES, TRACKING, row_digest
 
 if TYPE_CHECKING:
@@ -154,7 +156,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
                 faults.append(Fault("database", None, said(problem)))
     for view in views:
         faults += _differences(view)
-    heads.notes += _storage_notes(events)
+    heads.notes += _storage_notes(store, events)
     return AuditReport(
         events=events.count,
         leaves=events.tree.size,
@@ -166,12 +168,16 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
     )
 
 
-def _storage_notes(events: EventPass) -> list[str]:
+def _storage_notes(store: Store, events: EventPass) -> list[str]:
     """Return what is no fault and worth saying of what is stored."""
     notes = [
-        f"event {record.n}: content of {len(cast('list[Json]', record.data.get('records', [])))} records of "
-        f"{record.stream} was erased: {record.data.get('reason')}"
+        f"event {record.n}: {says_erased(record, len(erased_versions(record)))} ({record.stream})"
         for record in events.erased
+    ]
+    notes += [
+        f"an erasure of task {task} was begun and is not finished: its content may still lie in the files; the next "
+        "process that opens the ledger to write finishes it"
+        for task in store.keys.facts_under(ERASING)
     ]
     if events.clear:
         notes.append(f"{events.clear} events lie in clear in the database: they were written before rows were sealed")

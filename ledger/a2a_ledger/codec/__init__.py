@@ -50,7 +50,16 @@ from a2a_ledger.codec.container import (
     unpack_parts,
 )
 from a2a_ledger.codec.fields import data_of
-from a2a_ledger.codec.holes import NEVER_CUT, changed_holes, count_holes, first_stated, states_holes, unread
+from a2a_ledger.codec.holes import (
+    NEVER_CUT,
+    changed_holes,
+    count_holes,
+    erased_versions,
+    first_stated,
+    later_holes,
+    says_erased,
+    states_holes,
+)
 from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
 from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
@@ -92,9 +101,11 @@ __all__ = [
     "commitment",
     "count_holes",
     "draft",
+    "erased_versions",
     "finding_tag",
     "findings_key",
     "first_stated",
+    "later_holes",
     "leaf",
     "pack_container",
     "pack_parts",
@@ -105,6 +116,7 @@ __all__ = [
     "part_hasher",
     "read_parts",
     "read_record",
+    "says_erased",
     "seal",
     "sealed_by",
     "states_holes",
@@ -115,7 +127,6 @@ __all__ = [
     "timestamp",
     "unpack_container",
     "unpack_parts",
-    "unread",
 ]
 
 MAX_INLINE = 64 * 1024

@@ -2,23 +2,36 @@
 
 A hole keeps the blob's id, so the commitments do not tell when it was made. The record does: the common
 field `holes` says how many each blob had when it was sealed. A hole cannot be filled again, as salt and octets
-are nowhere, so an equal number means the same holes.
+are nowhere, so an equal number means the same holes. Later ones are explained by an erasure that lists the record.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.codec.commitments import Hole
+from a2a_ledger.events import ContentErased
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_ledger.codec.commitments import Part
     from a2a_ledger.codec.record import Record
 
 NEVER_CUT = frozenset({"contract", "terms", "statement", "diff", "note", "manifest"})
-"""Roles of what this software makes itself, or needs whole: recorded without a hole ever since."""
+"""Roles of what this software makes itself, or needs whole: recorded without a hole ever since, and never erased."""
+
+
+class Later(NamedTuple):
+    """What became of blobs after they were recorded, a sentence each.
+
+    Attributes:
+        unread: What cannot be read again: first what erasures explain, one sentence an erasure, then each other blob.
+        still: Erasures whose records have some of their content nevertheless.
+    """
+
+    unread: list[str]
+    still: list[str]
 
 
 def count_holes(parts: Iterable[Part]) -> int:
@@ -58,14 +71,62 @@ def changed_holes(record: Record, role: str, parts: Sequence[Part], *, stated: b
     return ""
 
 
-def unread(record: Record, *, stated: bool) -> list[str]:
-    """Return a sentence for each blob of a record that is gone, or has other holes than it was recorded with."""
-    found: list[str] = []
+def erased_versions(record: Record) -> list[int]:
+    """Return the versions that an erasure lists, of its own stream and before it; of another event none."""
+    listed = record.data.get("records") if record.type == ContentErased.TYPE else None
+    found: list[int] = []
+    for ref in listed if isinstance(listed, list) else ():
+        match ref:
+            case {"stream": str(stream), "ver": int(ver)} if stream == record.stream and 0 <= ver < record.ver:
+                found.append(ver)
+            case _:
+                pass
+    return found
+
+
+def says_erased(erasure: Record, events: int) -> str:
+    """Return in words what an erasure did to that many events."""
+    data = erasure.data
+    counted = "1 event" if events == 1 else f"{events} events"
+    asked = f"asked for by {data.get('requested_by')}: {data.get('reason')}"
+    return f"content of {counted} was erased at {erasure.at}, {asked}"
+
+
+def later_holes(records: Mapping[int, Record]) -> Later:
+    """Return what became of the blobs of records, those by log index, after they were recorded.
+
+    Args:
+        records: With those of the stream `ledger`, whose first one states whether the log states holes.
+    """
+    since = first_stated(records.values())
+    erasures = {(record.stream, ver): n for n, record in records.items() for ver in erased_versions(record)}
+    gone, still = dict.fromkeys(erasures.values(), 0), dict.fromkeys(erasures.values(), 0)
+    cut: list[str] = []
+    for n, record in sorted(records.items()):
+        lost = _lost(record, stated=since is not None and n >= since)
+        by = erasures.get((record.stream, record.ver))
+        cut += [text for role, text in lost if by is None or role in NEVER_CUT]
+        if by is not None:
+            whole = all(role in NEVER_CUT for role, _ in lost)
+            (still if whole else gone)[by] += 1
+    return Later(
+        [says_erased(records[by], events) for by, events in gone.items() if events] + cut,
+        [
+            f"event {by} says that {says_erased(records[by], events)}, and it is still there"
+            for by, events in still.items()
+            if events
+        ],
+    )
+
+
+def _lost(record: Record, *, stated: bool) -> list[tuple[str, str]]:
+    """Return role and a sentence for each blob that is gone, or has other holes than it was recorded with."""
+    found: list[tuple[str, str]] = []
     for role in record.blobs:
         parts = record.stored_parts(role)
         what = "is missing" if parts is None else changed_holes(record, role, parts, stated=stated)
         if what:
-            found.append(f"{role} of event {record.n} {what}")
+            found.append((role, f"{role} of event {record.n} {what}"))
     return found
 
 

@@ -1,7 +1,8 @@
 """The keys of boxes in keys.db: a record key and a blob key for each stream, and their generations.
 
 Every stream but `ledger` has them (docs/format.md sections 13.1 and 13.2); a findings stream uses those of the
-stream that it is about. The id in a container says which generation sealed it.
+stream that it is about. The id in a container says which generation sealed it. An erasure gives its task a new
+generation before its event is logged, wraps the rows again, and destroys the older ones.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def owner_of(stream: str) -> str:
 
 
 class BoxKeyStore:
-    """Gives and makes the keys of boxes.
+    """Gives, makes and destroys the keys of boxes.
 
     Args:
         connections: To keys.db.
@@ -60,6 +61,7 @@ class BoxKeyStore:
         self._writing = writing
         self._entropy = entropy
         self._lock = threading.Lock()
+        self._renewals = 0  # who read the file before the last one must not say what is newest
         self._newest: dict[str, BoxKeys] = {}
         self._by_id: dict[tuple[str, bytes], BoxKeys] = {}
 
@@ -80,6 +82,7 @@ class BoxKeyStore:
         owner = owner_of(stream)
         found = self._newest.get(owner)
         if found is None:
+            before = self._renewals
             with self._connections.reading() as connection:
                 found = _read(connection, owner)
             if found is None:
@@ -87,7 +90,7 @@ class BoxKeyStore:
                     found = _read(connection, owner)  # another process may have been faster
                     if found is None:
                         (found,) = self.make(connection, [owner])
-            self._remember(owner, found)
+            self._remember(owner, found, before)
         return found
 
     def named(self, stream: str, key_id: bytes) -> BoxKeys:
@@ -125,11 +128,48 @@ class BoxKeyStore:
         )
         return [BoxKeys(*pair) for pair in pairs]
 
-    def _remember(self, owner: str, keys: BoxKeys) -> None:
+    def renew(self, owner: str) -> None:
+        """Give a stream its next generation; durable, and used for every new row, when this returns.
+
+        Other processes take it up with the first event that they append behind that of the erasure.
+        """
+        drawn = self._entropy(_PAIR)
+        with self._writing() as connection:
+            newest: tuple[int | None] = connection.execute(
+                "SELECT max(generation) FROM box_keys WHERE stream = :owner", {"owner": owner}
+            ).fetchone()
+            generation = 0 if newest[0] is None else newest[0] + 1
+            row = _row(owner, generation, drawn[:KEY_SIZE], drawn[KEY_SIZE:])
+            connection.execute("INSERT INTO box_keys VALUES (?, ?, ?, ?, ?, ?)", row)
+        self.look_again(owner)
+
+    def look_again(self, stream: str | None) -> None:
+        """Forget which keys are the newest of a stream, or, without one, of all: they may have been renewed."""
         with self._lock:
-            while len(self._newest) >= _REMEMBERED:
-                del self._newest[next(iter(self._newest))]
-            self._newest[owner] = keys
+            self._renewals += 1
+            if stream is None:
+                self._newest.clear()
+            else:
+                self._newest.pop(owner_of(stream), None)
+
+    def destroy_older(self, owner: str) -> None:
+        """Remove all generations of a stream but its newest; their octets are gone once the file is compacted."""
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM box_keys WHERE stream = :owner"
+                " AND generation < (SELECT max(generation) FROM box_keys WHERE stream = :owner)",
+                {"owner": owner},
+            )
+        with self._lock:
+            for known in [known for known in self._by_id if known[0] == owner]:
+                del self._by_id[known]
+
+    def _remember(self, owner: str, keys: BoxKeys, before: int) -> None:
+        with self._lock:
+            if before == self._renewals:
+                while len(self._newest) >= _REMEMBERED:
+                    del self._newest[next(iter(self._newest))]
+                self._newest[owner] = keys
         self._keep(owner, keys)
 
     def _keep(self, owner: str, keys: BoxKeys) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from a2a_ledger.errors import StoreError, UsageError
+from a2a_ledger.errors import BusyError, StoreError, UsageError
 from a2a_ledger.store.faults import as_ledger_error, is_busy, translated
 from a2a_ledger.store.forks import pause_for_fork
 
@@ -153,6 +153,42 @@ class Connections:
                 self._lent -= 1
                 if connection is not None:
                     self._idle.append(connection)
+
+    def compact(self, *, rewrite: bool, patience: float) -> None:
+        """Leave no older octets in the files: empty the write-ahead log, and on demand write the database anew.
+
+        Args:
+            rewrite: Write all of it anew, as free pages may hold older octets; costs its size in time and disk.
+            patience: Seconds to wait for other processes that read or write.
+
+        Raises:
+            BusyError: They did not leave it alone for a moment; the same call can be made again.
+        """
+        if self.in_memory:
+            return
+        deadline = time.monotonic() + patience
+        with self._write_lock, translated(self.name):
+            connection = self._writer = self._writer or self._open_writer()
+            while rewrite:
+                try:
+                    connection.execute("VACUUM")
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error):
+                        raise
+                    self._wait(deadline)
+                else:
+                    rewrite = False
+            while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                self._wait(deadline)
+
+    def _wait(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise BusyError(
+                f"expected {self.name} to be free for a moment, found other processes in it all the time: "
+                "older octets may stay in its files",
+                hint="do it again when they are done",
+            )
+        time.sleep(_LONGEST_NAP)
 
     def close(self) -> None:
         """Close every connection; an in-memory database is gone after this."""

@@ -30,6 +30,7 @@ from a2a_ledger.codec import (
     stream_tag,
 )
 from a2a_ledger.errors import RollbackError
+from a2a_ledger.events import ContentErased
 from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.tiles import WIDTH, leaf_hash, write_tiles
 
@@ -56,6 +57,10 @@ class BoxKeyring(Protocol):
 
     def newest(self, stream: str) -> Boxes:
         """Return the keys for new rows of a stream."""
+        ...
+
+    def look_again(self, stream: str | None) -> None:
+        """Forget which keys are the newest of a stream, or, without one, of all."""
         ...
 
 
@@ -121,6 +126,7 @@ class Head:
         self._tail: list[bytes] = []
         self._tips: dict[str, _Tip] = {}
         self._attempts: dict[bytes, _Tip] = {}  # by salt: version and prev last tried
+        self._renewed: set[str | None] = set()  # streams that another process has given new keys; None: any may be
 
     def begin(self, connection: sqlite3.Connection) -> Placement:
         """Catch up with what other processes wrote and return an empty placement.
@@ -143,6 +149,8 @@ class Head:
         self, connection: sqlite3.Connection, items: Sequence[Item], keys: StreamKeys, to: Placement
     ) -> list[Appended]:
         """Give each item its index, version and predecessor; nothing is written yet."""
+        while self._renewed:
+            keys.boxes.look_again(self._renewed.pop())
         return [
             self._place_draft(connection, item, keys, to) if isinstance(item, Draft) else self._place_opaque(item, to)
             for item in items
@@ -173,8 +181,10 @@ class Head:
             start = size - size % WIDTH
             self._tail = []
             self._tips.clear()
-        for rowid, stream, ver, c, t in connection.execute(
-            "SELECT rowid, originator_id, originator_version, c, t FROM ledger_events WHERE rowid > ? ORDER BY rowid",
+            self._renewed.add(None)
+        for rowid, stream, ver, topic, c, t in connection.execute(
+            "SELECT rowid, originator_id, originator_version, topic, c, t FROM ledger_events"
+            " WHERE rowid > ? ORDER BY rowid",
             (start,),
         ):
             if (rowid - 1) % WIDTH == 0:
@@ -183,6 +193,8 @@ class Head:
             self._tail.append(leaf_hash(self.origin, rowid - 1, octets, octets_of(rowid - 1, "t", t)))
             if stream in self._tips:
                 self._tips[stream] = (ver, octets.hex())
+            if topic == ContentErased.TYPE:
+                self._renewed.add(stream)
         self._size = size
 
     def _read_tip(self, connection: sqlite3.Connection, stream: str) -> _Tip:

@@ -303,6 +303,18 @@ class KeyStore:
             row = (name, value, row_digest("facts", name, value))
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", row)
 
+    def drop_fact(self, name: str) -> None:
+        """Remove a fact."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM facts WHERE name = ?", (name,))
+
+    def facts_under(self, prefix: str) -> list[str]:
+        """Return the names of the facts that begin with `prefix`, without it."""
+        query = "SELECT name FROM facts WHERE name >= ? AND name < ? ORDER BY name"
+        with self.connections.reading() as connection:
+            rows: list[tuple[str]] = connection.execute(query, (prefix, prefix + "\U0010ffff")).fetchall()
+        return [name.removeprefix(prefix) for (name,) in rows]
+
     # ---- the file
 
     def close(self) -> None:

@@ -61,6 +61,9 @@ class NoBoxes:
         """
         raise MissingKeysError(f"expected a key store to seal rows of {stream}, found none")
 
+    def look_again(self, stream: str | None) -> None:
+        """Do nothing: what is never known cannot be forgotten."""
+
 
 class NoKeys:
     """The keys of a log without a key store: only the library's own interface can write to it."""

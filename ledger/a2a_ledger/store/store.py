@@ -302,6 +302,13 @@ class Store:
         """Lend a connection for reading views; each statement sees one state."""
         return self._connections.reading()
 
+    # ---- older octets
+
+    def compact(self, *, rewrite: bool, patience: float) -> None:
+        """Leave no older octets in the database's files; see `Connections.compact`."""
+        self._must_write()
+        self._connections.compact(rewrite=rewrite, patience=patience)
+
     # ---- raw rows
 
     def raw(self) -> AbstractContextManager[RawTables]:

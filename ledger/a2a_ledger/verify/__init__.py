@@ -238,8 +238,8 @@ class _Examination:
             if found
             else "nothing is left out"
         )
-        later = f"; since recorded: {_some(shown.unread)}" if shown.unread else ""
-        self._say("X", faults, good + later)
+        later = [*shown.later.unread, *shown.later.still]
+        self._say("X", faults, f"{good}; since recorded: {_some(later)}" if later else good)
 
     def _judge_all_leaves(self, shown: Shown, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint) -> None:
         """Say whether the whole log is here, so that no leaf elsewhere can belong to the task (claim C3)."""
@@ -259,7 +259,13 @@ class _Examination:
         content = reread(shown.records)
         rerun = Rerun.of_bundle(self.bundle, shown.records, checkpoint.size)
         faults += [*content.faults, *rerun.differences]
-        left = [*([rerun.missing] if rerun.missing else []), *shown.unread, *content.left, *shown.unresolved, *left]
+        left = [
+            *([rerun.missing] if rerun.missing else []),
+            *shown.later.unread,
+            *content.left,
+            *shown.unresolved,
+            *left,
+        ]
         self._say("R", faults, rerun.summary())
         if left and not faults:
             alone = f"; recorded, not found again: {'; '.join(rerun.recorded)}" if rerun.recorded else ""

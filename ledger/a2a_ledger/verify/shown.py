@@ -16,12 +16,11 @@ from a2a_ledger.codec import (
     blob_id,
     commitment,
     findings_key,
-    first_stated,
+    later_holes,
     read_record,
     stream_commitment,
     stream_tag,
     task_id,
-    unread,
 )
 from a2a_ledger.errors import FormatError
 
@@ -58,7 +57,7 @@ class Shown:
         faults: what is wrong with records, blobs and references (claim C1).
         stream_faults: what is wrong with streams as a whole (claim C2).
         unresolved: references to events of peers that are not shown.
-        unread: blobs that have other holes than they were recorded with: nobody can read again what was judged then.
+        later: what became of blobs after they were recorded: nobody can read again what was judged then.
     """
 
     def __init__(self, bundle: Bundle, rows: Iterable[IndexRow], leaves: Mapping[int, ShownLeaf], origin: str) -> None:
@@ -74,7 +73,6 @@ class Shown:
         self.faults: list[str] = []
         self.stream_faults: list[str] = []
         self.unresolved: list[str] = []
-        self.unread: list[str] = []
         for row in rows:
             if row.n in leaves:  # else the check of the leaves has said so
                 self._read(row)
@@ -84,7 +82,7 @@ class Shown:
             self._check_key(stream, records)
         self._check_tags_differ()
         self._check_references()
-        self._look_for_later_holes()
+        self.later = later_holes(self.records)
         for folder in (RECORDS, BLOBS, STREAMS):
             strangers = [name for name in bundle.under(folder) if name not in self._used]
             self.faults += [f"{name}: no event of the bundle refers to it" for name in strangers]
@@ -212,12 +210,6 @@ class Shown:
             for twins in places.values()
             if len(twins) > 1
         ]
-
-    def _look_for_later_holes(self) -> None:
-        """Tell the holes that a blob was recorded with from those that came later, as far as the records say."""
-        since = first_stated(self.records.values())
-        for record in self.records.values():
-            self.unread += unread(record, stated=since is not None and record.n >= since)
 
     def _check_references(self) -> None:
         """Where one shown event refers to another shown event, hold the reference against it."""

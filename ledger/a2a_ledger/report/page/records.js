@@ -54,7 +54,7 @@ class Shown {
   static async of(bundle, rows, leaves, origin) {
     const shown = new Shown();
     Object.assign(shown, { bundle, leaves, origin, used: new Set(), records: new Map(), streams: new Map(), keyed: new Set() });
-    Object.assign(shown, { gaps: [], faults: [], streamFaults: [], unresolved: [], unread: [] });
+    Object.assign(shown, { gaps: [], faults: [], streamFaults: [], unresolved: [], unread: [], erased: [] });
     for (const row of rows) await shown.take(row);
     for (const [stream, records] of shown.streams) {
       records.sort((a, b) => a.ver - b.ver || a.n - b.n);
@@ -185,19 +185,30 @@ class Shown {
     }
   }
 
-  /** Tell the holes that a blob was recorded with from those that came later, as far as the records say. */
+  /** Tell the holes that a blob was recorded with from those that came later, as far as the records say, and what erasures explain. */
   lookForLaterHoles() {
-    const stating = [...this.records.values()].filter((record) => isObject(record.data.holes)).map((record) => record.n);
-    const since = Math.min(...stating);
-    for (const record of this.records.values()) {
+    const records = [...this.records.values()].sort((a, b) => a.n - b.n);
+    const since = Math.min(...records.filter((record) => isObject(record.data.holes)).map((record) => record.n));
+    const erasures = new Map(records.flatMap((record) => erasedVersions(record).map((ver) => [`${record.stream} ${ver}`, record])));
+    const counts = new Map();
+    for (const record of records) {
+      const by = erasures.get(`${record.stream} ${record.ver}`);
       for (const [role, parts] of Object.entries(record.parts)) {
         const found = parts.filter((part) => !part.content).length;
         const holes = isObject(record.data.holes) && has(record.data.holes, role) ? record.data.holes[role] : 0;
         const uncut = ["contract", "terms", "statement", "diff", "note", "manifest"].includes(role);
-        if (record.n >= since ? found !== holes : found && (uncut || (found === parts.length && record.blobs[role].kept === "all"))) {
-          this.unread.push(`${role} of event ${record.n} has other holes than it was recorded with`);
-        }
+        if (record.n >= since ? found === holes : !(found && (uncut || (found === parts.length && record.blobs[role].kept === "all")))) continue;
+        if (by && !uncut) record.erasedBy = by;
+        else this.unread.push(`${role} of event ${record.n} has other holes than it was recorded with`);
       }
+      if (by) {
+        const [gone, still] = counts.get(by) || [0, 0];
+        counts.set(by, record.erasedBy ? [gone + 1, still] : [gone, still + 1]);
+      }
+    }
+    for (const [by, [gone, still]] of counts) {
+      if (gone) this.erased.push(erasedWords(by, gone));
+      if (still) this.erased.push(`event ${by.n} says that ${erasedWords(by, still)}, and it is still there`);
     }
   }
 
@@ -211,6 +222,14 @@ class Shown {
     return isObject(ref) ? (this.streams.get(ref.stream) || []).find((record) => record.ver === ref.ver) : undefined;
   }
 }
+
+/** The versions of its own stream, before it, whose content an event says is erased. */
+function erasedVersions({ type, stream, ver, data }) {
+  if (type !== "content.erased.v1" || !Array.isArray(data.records)) return [];
+  return data.records.filter((ref) => isObject(ref) && ref.stream === stream && isCount(ref.ver) && ref.ver < ver).map((ref) => ref.ver);
+}
+
+const erasedWords = ({ at, data }, events) => `content of ${events === 1 ? "1 event" : `${events} events`} was erased at ${at}, asked for by ${data.requested_by}: ${data.reason}`;
 
 function* references(value) {
   if (Array.isArray(value)) for (const item of value) yield* references(item);

@@ -199,7 +199,7 @@ class Examination {
   judgeGaps(shown, claimed) {
     if (shown.faults.length) return this.say("X", "NOT PROVEN", "not all records could be read", "an intact bundle");
     const faults = equal(claimed.withheld, shown.gaps) ? [] : ["data/claims.json: its list of parts left out is not what is left out"];
-    const later = shown.unread.length ? `; since recorded: ${some(shown.unread)}` : "";
+    const since = [...shown.erased, ...shown.unread], later = since.length ? `; since recorded: ${some(since)}` : "";
     return this.judge("X", faults, (shown.gaps.length ? `${shown.gaps.length} parts are left out; length and commitment of each are intact` : "nothing is left out") + later);
   }
 

@@ -96,7 +96,7 @@ function timelineItem(record) {
   const line = told(record), said = saidIn(record);
   return make("li", { class: line.tone, id: `event-${record.n}` },
     make("div", { class: "head" }, make("span", { class: "at" }, record.at.slice(11, 23)), make("span", { class: "kind" }, data(line.kind, 80)), make("a", { class: "place", href: `#event-${record.n}` }, `#${record.n}`)),
-    make("div", {}, ...line.words), said ? make("p", { class: "said" }, "“", data(said), "”") : "", folded("Details and octets", () => eventDetails(record)));
+    make("div", {}, ...line.words), said ? make("p", { class: "said" }, "“", data(said), "”") : "", record.erasedBy ? make("p", { class: "soft" }, "Its content was erased: ", place(record.erasedBy.n)) : "", folded("Details and octets", () => eventDetails(record)));
 }
 
 function eventDetails(record) {
@@ -127,7 +127,7 @@ function withheldSection(shown) {
   const erased = [...shown.records.values()].filter(({ type }) => type === "content.erased.v1");
   const rows = shown.gaps.slice(0, 500).map(({ index, role, part, size }) => {
     const later = shown.unread.some((line) => line.startsWith(`${role} of event ${index} `));
-    return [place(index), data(role), String(part), counted(size, "octet"), later ? tag("left out since it was recorded", "open") : "left out when it was recorded"];
+    return [place(index), data(role), String(part), counted(size, "octet"), shown.records.get(index).erasedBy ? tag("erased since it was recorded", "open") : later ? tag("left out since it was recorded", "open") : "left out when it was recorded"];
   });
   return section("withheld", "What is withheld or erased",
     rows.length ? table(`${counted(shown.gaps.length, "part")} left out; length and commitment are known, the content is not`, ["Event", "What", "Part", "Size", "When"], rows) : make("p", {}, "Nothing is left out of what is shown."),

@@ -1,0 +1,1 @@
+"""Erasure of a task's content, and rows of older releases."""
