@@ -18,6 +18,7 @@ LedgerError
 │   ├── ReadOnlyError           this ledger was opened without the right or the keys to write
 │   ├── MissingKeysError        a database without its key store, or the reverse
 │   └── RollbackError           the database is older than its high-water mark
+├── AnchorError                 somebody else was asked to anchor a head, and did not
 └── VerificationError           a check that must hold does not
     ├── SignatureError
     ├── InclusionError
@@ -106,6 +107,10 @@ class MissingKeysError(StoreError):
 
 class RollbackError(StoreError):
     """The database is older than its high-water mark."""
+
+
+class AnchorError(LedgerError):
+    """Somebody else was asked to anchor a head, and did not: no answer, a refusal, or one that proves nothing."""
 
 
 class VerificationError(LedgerError):

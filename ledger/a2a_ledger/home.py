@@ -46,6 +46,9 @@ CONFIG = """\
 # cache = 86400
 # sibling = 30
 # flap = 600
+# [anchor]                       # who else holds signed heads, see docs/format.md section 6.4
+# witnesses = "witnesses.txt"    # a C2SP tlog-policy whose witness lines state urls
+# timeout = 10                   # seconds for one answer
 """
 
 

@@ -148,6 +148,7 @@ class ContractLedger:
         chosen = read_settings(home.config).with_overrides(settings)
         chosen.peer_card_keys(home.root)  # what cannot be used is said now, before anything is opened
         chosen.read_profile(home.root)
+        chosen.witness_policy(home.root)
         signers: dict[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:

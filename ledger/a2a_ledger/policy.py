@@ -54,6 +54,9 @@ class Policy:
 
     logs: tuple[Verifier, ...] = ()
     witnesses: Mapping[str, Verifier] = field(default_factory=dict[str, Verifier])  # by their name in the policy
+    urls: Mapping[str, str] = field(
+        default_factory=dict[str, str]
+    )  # of those witnesses whose line states where they are
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     quorum: str = "none"
     trusted: Mapping[str, tuple[Verifier, ...]] = field(default_factory=dict[str, tuple[Verifier, ...]])
@@ -101,7 +104,8 @@ class Policy:
     def __str__(self) -> str:
         """Format the policy file."""
         lines = [f"log {key.vkey}" for key in self.logs]
-        lines += [f"witness {name} {key.vkey}" for name, key in self.witnesses.items()]
+        for name, key in self.witnesses.items():
+            lines.append(f"witness {name} {key.vkey} {self.urls.get(name, '')}".rstrip())
         lines += [f"group {name} {group.threshold} {' '.join(group.members)}" for name, group in self.groups.items()]
         lines.append(f"quorum {self.quorum}")
         lines += [f"# a2a-ledger: {role} {key.vkey}" for role, keys in self.trusted.items() for key in keys]
@@ -126,7 +130,13 @@ def parse_policy(raw: bytes | str) -> Policy:
     if reader.quorum is None:
         raise FormatError("a policy has exactly one quorum line, found none: write `quorum none` to ask for no witness")
     return Policy(
-        tuple(reader.logs), reader.witnesses, reader.groups, reader.quorum, reader.trusted, tuple(reader.cards)
+        logs=tuple(reader.logs),
+        witnesses=reader.witnesses,
+        urls=reader.urls,
+        groups=reader.groups,
+        quorum=reader.quorum,
+        trusted=reader.trusted,
+        cards=tuple(reader.cards),
     )
 
 
@@ -136,6 +146,7 @@ class _PolicyReader:
     def __init__(self) -> None:
         self.logs: list[Verifier] = []
         self.witnesses: dict[str, Verifier] = {}
+        self.urls: dict[str, str] = {}
         self.groups: dict[str, Group] = {}
         self.quorum: str | None = None
         self.trusted: dict[str, tuple[Verifier, ...]] = {}
@@ -157,9 +168,11 @@ class _PolicyReader:
                 pass
             case ["log", vkey] | ["log", vkey, _]:
                 self.logs.append(self._key("log", vkey, ED25519))
-            case ["witness", name, vkey] | ["witness", name, vkey, _]:
+            case ["witness", name, vkey, *url] if len(url) <= 1:
                 self._define(name)
                 self.witnesses[name] = self._key("witness", vkey, COSIGNATURE)
+                if url:
+                    self.urls[name] = url[0]
             case ["group", name, threshold, *members] if members:
                 self._group(name, threshold, members)
             case ["quorum", name]:

@@ -54,6 +54,18 @@ class TaskStory:
         found = {record.n: record for part in parts for record in part}
         return [found[n] for n in sorted(found)]
 
+    def before(self, size: int) -> TaskStory:
+        """Return the story as far as a tree of this size covers it."""
+        return TaskStory(
+            task=self.task,
+            peer=self.peer,
+            events=_before(self.events, size),
+            findings=_before(self.findings, size),
+            fetches=_before(self.fetches, size),
+            peer_findings=_before(self.peer_findings, size),
+            keys=_before(self.keys, size),
+        )
+
     @property
     def log(self) -> RecordLog:
         """Return everything as a log that cases are folded from."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.contract import Profile
     from a2a_ledger.keys import Verifier
+    from a2a_ledger.policy import Policy
     from a2a_ledger.signature.card_keys import CardKey
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -47,6 +48,25 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchoring:
+    """How heads come to be held by others: the table `[anchor]`.
+
+    Attributes:
+        witnesses: a C2SP tlog-policy whose `witness` lines state urls; its path is relative to the ledger's
+            directory. None: no witness is asked.
+        timeout: seconds for one answer.
+    """
+
+    witnesses: str | None = None
+    timeout: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse a time that is none."""
+        if self.timeout < 1:
+            raise UsageError("setting [anchor] timeout: expected a whole number, 1 or more, found 0")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How a ledger behaves.
 
@@ -70,6 +90,7 @@ class Settings:
         profile: a profile file, TOML (docs/format.md section 7.3), which says what is contract beside the core; its
             path is relative to the ledger's directory. None: the shipped one.
         limits: the limits of the freshness decision.
+        anchor: how heads come to be held by others.
     """
 
     mode: str = "enforce"
@@ -83,6 +104,7 @@ class Settings:
     card_keys: str | None = None
     profile: str | None = None
     limits: Limits = field(default_factory=Limits)
+    anchor: Anchoring = field(default_factory=Anchoring)
 
     def __post_init__(self) -> None:
         """Refuse what is not one of the known words, and what is no key."""
@@ -150,6 +172,27 @@ class Settings:
         except UsageError as e:
             raise UsageError(f"setting profile: {path}: {e}", hint=e.hint) from None
 
+    def witness_policy(self, root: Path) -> Policy | None:
+        """Return the policy in the file that `anchor.witnesses` names, as it is now; None: no witness is asked.
+
+        Args:
+            root: the ledger's directory.
+
+        Raises:
+            UsageError: the file cannot be read, is no policy, or names no witness that can be asked.
+        """
+        if self.anchor.witnesses is None:
+            return None
+        from a2a_ledger.anchors.witness import read_witnesses  # noqa: PLC0415 - only deployments with witnesses need it
+
+        path = root / str(self.anchor.witnesses)
+        try:
+            return read_witnesses(path.read_bytes())
+        except OSError as e:
+            raise UsageError(f"setting [anchor] witnesses: {path} cannot be read ({e.strerror})") from e
+        except (FormatError, UsageError) as e:
+            raise UsageError(f"setting [anchor] witnesses: {path}: {e}") from None
+
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
         """Return these settings with those of `overrides` that are not None.
 
@@ -178,16 +221,21 @@ def read_settings(path: Path) -> Settings:
         raise UsageError(f"{path}: the settings cannot be read ({e.strerror})") from e
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise UsageError(f"{path}: expected TOML, found: {e}") from e
-    limits = table.pop("limits", {})
-    if not isinstance(limits, dict):
-        raise UsageError(f"{path}: expected a table [limits], found limits = {limits!r}")
-    numbers = cast("dict[str, Any]", limits)
+    limits, anchor = _pop_table(path, table, "limits"), _pop_table(path, table, "anchor")
     _check_types(path, table, Settings())
-    _check_types(path, numbers, Limits())
+    _check_types(path, limits, Limits())
+    _check_types(path, anchor, Anchoring())
     try:
-        return Settings(**table, limits=Limits(**numbers))
+        return Settings(**table, limits=Limits(**limits), anchor=Anchoring(**anchor))
     except UsageError as e:
         raise UsageError(f"{path}: {e}") from None
+
+
+def _pop_table(path: Path, table: dict[str, Any], name: str) -> dict[str, Any]:
+    inner = table.pop(name, {})
+    if not isinstance(inner, dict):
+        raise UsageError(f"{path}: expected a table [{name}], found {name} = {inner!r}")
+    return cast("dict[str, Any]", inner)
 
 
 _KINDS: dict[type, str] = {
@@ -196,19 +244,34 @@ _KINDS: dict[type, str] = {
     str: "a text in quotes",
     list: "a list of texts in quotes",
 }
+_PLACES: dict[str, type[Settings | Limits | Anchoring]] = {"": Settings, "limits": Limits, "anchor": Anchoring}
+_TABLES = ("limits", "anchor")
+_WITHOUT_DEFAULT: dict[str, object] = {
+    "mark_dir": "",
+    "card_keys": "",
+    "profile": "",
+    "witnesses": "",
+    "manifest_keys": list[str](),
+}
+"""Of the settings whose default is of another type than they are."""
 
 
-def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits) -> None:
-    inside = isinstance(defaults, Limits)
-    where = "[limits] " if inside else ""
-    known = {f.name for f in fields(defaults)} - {"limits"}
+def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits | Anchoring) -> None:
+    inside = next(name for name, kind in _PLACES.items() if isinstance(defaults, kind))
+    where = f"[{inside}] " if inside else ""
+    known = {f.name for f in fields(defaults)} - set(_TABLES)
     for name, value in table.items():
         if name not in known:
-            elsewhere = {f.name for f in fields(Settings if inside else Limits)} - {"limits"}
-            way = f"; it stands {'above' if inside else 'below'} the line [limits]" if name in elsewhere else ""
-            known_names = ", ".join(sorted(known))
-            raise UsageError(f"{path}: unknown setting {where}{name!r}{way}; the settings there are {known_names}")
-        default: object = getattr(defaults, name)
-        default = {"mark_dir": "", "card_keys": "", "profile": "", "manifest_keys": list[str]()}.get(name, default)
+            way, names = _its_place(name, inside), ", ".join(sorted(known))
+            raise UsageError(f"{path}: unknown setting {where}{name!r}{way}; the settings there are {names}")
+        default: object = _WITHOUT_DEFAULT.get(name, getattr(defaults, name))
         if type(value) is not type(default) or (isinstance(value, int) and value < 0):
             raise UsageError(f"{path}: setting {where}{name}: expected {_KINDS[type(default)]}, found {value!r}")
+
+
+def _its_place(name: str, inside: str) -> str:
+    """Say where a setting stands that was met in another table."""
+    for place, kind in _PLACES.items():
+        if place != inside and name in {f.name for f in fields(kind)} - set(_TABLES):
+            return f"; it stands {f'below the line [{place}]' if place else f'above the line [{inside}]'}"
+    return ""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Result]
 
-ELSEWHERE = {"demo", "bench", "proxy"}
-"""Verbs whose examples run for seconds; tests of their own run them."""
+ELSEWHERE = {"demo", "bench", "proxy", "anchor witness", "anchor fork"}
+"""Verbs whose examples run for seconds, or need somebody who answers; tests of their own run them."""
 
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",

@@ -125,7 +125,7 @@ def test_a_key_whose_time_is_over_signs_nothing(tmp_path: Path, kind: str) -> No
 def test_witnesses_are_counted_and_give_a_time(tmp_path: Path) -> None:
     bundle, log, key = cosigned_bundle(tmp_path / "audit")
     asked = verify(bundle, policy=parse_policy(f"log {log}\nwitness w1 {key.vkey}\nquorum w1\n"))
-    assert asked.claim("W").detail == "cosigned by witness.example/w1 at 2026-09-14T09:00:09Z"
+    assert asked.claim("W").detail == "checkpoint 17 is cosigned by witness.example/w1 at 2026-09-14T09:00:09Z"
     assert statuses(asked)["W"] == statuses(asked)["T"] == "VALID"
     assert asked.claim("T").detail.startswith("not later than 2026-09-14T09:00:09Z")
     assert asked.verdict == "verified"

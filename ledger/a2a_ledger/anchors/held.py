@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.checkpoint import open_checkpoint
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.note import Note, parse_note
 from a2a_ledger.store.log_keys import log_keys
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Store
     from a2a_ledger.verify.key_events import Keys
 
+COSIGNATURE_KIND = "cosignature"
 _NOT_OURS = "peer"  # the kind of a peer's head that we hold
 
 
@@ -52,7 +54,7 @@ def read_anchor(record: Record, origin: str, note: bytes) -> Anchor | None:
 
 def why_unverified(anchor: Anchor, keys: Keys, origin: str) -> str:
     """Return why the holder's signature proves nothing here, "" where it verifies."""
-    if anchor.kind != "cosignature":
+    if anchor.kind != COSIGNATURE_KIND:
         return f"a token of kind {anchor.kind!a} is not verified by this release"
     witnesses = [term.key for term in keys.terms if term.role == "witness" and term.revoked is None]
     try:
@@ -68,12 +70,13 @@ def why_unverified(anchor: Anchor, keys: Keys, origin: str) -> str:
 
 
 def anchors_of(store: Store) -> Iterator[tuple[Anchor, str]]:
-    """Yield every recorded anchor of this log, oldest first, and why it counts as none ("": it counts).
+    """Yield every recorded anchor of this log, newest first, and why it counts as none ("": it counts).
 
-    The signature is checked, and that the head is over these leaves.
+    The signature is checked, and that the head is over these leaves. Who stops early has read no more than he took.
     """
     keys = log_keys(store)
-    for record in store.tagged("type:checkpoint.anchored.v1"):
+    for n, _ in store.tagged_places("type:checkpoint.anchored.v1"):
+        record = store.record(n)
         anchor = read_anchor(record, store.origin, record.content("note") or b"")
         if anchor is None:
             continue
@@ -88,4 +91,33 @@ def anchors_of(store: Store) -> Iterator[tuple[Anchor, str]]:
 
 def anchored_size(store: Store) -> int:
     """Return the largest size of this log for which somebody else's signature verifies; 0: none."""
-    return max((anchor.size for anchor, why in anchors_of(store) if not why), default=0)
+    largest = 0
+    for anchor, why in anchors_of(store):
+        if not why:
+            largest = max(largest, anchor.size)
+        if anchor.n <= largest:
+            break  # an older one lies before what it could cover
+    return largest
+
+
+def cosigned_note(store: Store, size: int) -> str | None:
+    """Return the head of a size with every cosignature that counts, None if nobody cosigned it.
+
+    Of two by one witness the older one stands: it says more of when the head existed.
+    """
+    found: dict[str, Note] = {}
+    for anchor, why in anchors_of(store):
+        if anchor.n < size:
+            break
+        if anchor.size == size and anchor.kind == COSIGNATURE_KIND and not why:
+            found[anchor.holder] = parse_note(anchor.note)
+    if not found:
+        return None
+    first, *_ = found.values()
+    lines = [line for note in found.values() for line in note.signatures]
+    return str(Note(first.text, tuple(dict.fromkeys(lines))))
+
+
+def is_settled(store: Store, size: int) -> bool:
+    """Say whether nothing but anchors was recorded behind a size: these alone are no reason for a further one."""
+    return len(store.tagged_places("type:checkpoint.anchored.v1", after=size - 1)) == store.size() - size

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.anchors.contradiction import kept_heads
 from a2a_ledger.audit.events import EventPass
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.form import LEDGER, check_form
@@ -108,7 +109,9 @@ def audit_ledger(
     views: Iterable[Callable[[], Iterable[str]]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
-    """Audit an open ledger: its database, its key store and both copies of its mark; see `audit`."""
+    """Audit an open ledger: its database, its key store, both copies of its mark, and what others hold; see `audit`."""
+    if ledger.home is not None:
+        earlier = {**kept_heads(ledger.home.root), **earlier}
     return audit(ledger.store, mark=ledger.mark, earlier=earlier, trust=trust, views=views, progress=progress)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from a2a_ledger.cli.output import note, print_json
+from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
+from a2a_ledger.cli.output import clean, note, print_json
+from a2a_ledger.cli.reading import read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.policy import Policy
 
 
 @click.group("anchor", cls=VerbGroup, example="a2a-ledger --ledger audit anchor show")
@@ -43,6 +47,88 @@ def show(session: Session) -> None:
             click.echo(f"head of {held.size}, {held.kind} of {held.holder} (event {held.n}): {counts}")
     if not any(not why for _, why in found):
         note("Nothing outside of this machine vouches for this log: see `a2a-ledger anchor --help`.")
+
+
+@anchor.command("witness", cls=Verb, example="a2a-ledger --ledger audit anchor witness --policy witnesses.txt")
+@click.option(
+    "--policy",
+    "file",
+    type=click.Path(path_type=Path),
+    help="A C2SP tlog-policy whose witness lines state urls; default: the one that config.toml names.",
+)
+@click.option("--timeout", type=click.IntRange(1, 600), help="Seconds for one answer; default: as in config.toml.")
+@pass_session
+@click.pass_context
+def witness(context: click.Context, session: Session, *, file: Path | None, timeout: int | None) -> None:
+    """Have witnesses cosign the head, and record what they gave.
+
+    A witness (C2SP tlog-witness) signs a head only if the log has grown from what it saw before: so nobody can be shown
+    another history. Exit 0 if enough of them signed, 1 if one proves that the log has forked, 3 otherwise.
+    """
+    from a2a_ledger.anchors.witnesses import anchor_by_witnesses  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.errors import ConsistencyError, RollbackError, UsageError  # noqa: PLC0415 - same
+
+    with session.writing(follow=False) as ledger:
+        policy = _policy_in(file) if file is not None else ledger.settings.witness_policy(session.path.absolute())
+        if policy is None:
+            raise UsageError(
+                "no witness is named: expected --policy FILE, or `witnesses` below the line [anchor] of config.toml"
+            )
+        done = anchor_by_witnesses(ledger, policy, timeout=timeout or ledger.settings.anchor.timeout)
+        origin = ledger.origin
+    failures = {name: str(problem) for name, problem in done.failures.items()}
+    if session.as_json:
+        head = {"size": done.head.size, "root": done.head.root.hex()}
+        print_json(
+            {
+                "origin": origin,
+                "checkpoint": head,
+                "holders": list(done.holders),
+                "failures": failures,
+                "missing": done.missing,
+            }
+        )
+    elif done.holders:
+        click.echo(f"{origin}: head of {done.head.size} anchored by {', '.join(map(clean, done.holders))}")
+    for name, problem in failures.items():
+        note(clean(f"{name}: {problem}"))
+    if done.missing:
+        note(clean(f"Not enough: {done.missing}"))
+    accused = {type(problem) for problem in done.failures.values()}
+    if ConsistencyError in accused:
+        context.exit(DISPROVED)
+    context.exit(UNDECIDED if done.missing or RollbackError in accused else 0)
+
+
+@anchor.command("fork", cls=Verb, example="a2a-ledger anchor fork fork.json --trust acme/audit-1b9e04c7+5f2c91aa+AXk…")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--trust", multiple=True, metavar="VKEY", required=True, help="A key of the log that you trust.")
+@pass_session
+def fork(session: Session, *, file: Path, trust: tuple[str, ...]) -> None:
+    """Check the file that proves that a log forked.
+
+    Needs no ledger. Exit 0: who has that key signed two histories that exclude each other; 1: the file proves nothing.
+    """
+    from a2a_ledger.anchors.fork import check_fork, read_fork  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - same
+    from a2a_ledger.cli.earlier import trusted_keys  # noqa: PLC0415 - same
+
+    found = read_fork(read_input(file, "a fork proof"))
+    check_fork(found, trusted_keys(trust))
+    ours, theirs = checkpoint_of(found.ours), checkpoint_of(found.theirs)
+    if session.as_json:
+        print_json({"log": ours.origin, "sizes": [theirs.size, ours.size], "holder": found.holder})
+    else:
+        click.echo(
+            f"Proved: {ours.origin} has signed a head of {theirs.size} (held by {clean(found.holder)}) and one of "
+            f"{ours.size} that does not extend it."
+        )
+
+
+def _policy_in(file: Path) -> Policy:
+    from a2a_ledger.anchors.witness import read_witnesses  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    return read_witnesses(read_input(file, "a policy"))
 
 
 VERBS = (anchor,)

@@ -13,6 +13,7 @@ import click
 
 from a2a_ledger.cli.verb import VerbGroup
 from a2a_ledger.errors import (
+    AnchorError,
     BusyError,
     CardError,
     LedgerError,
@@ -35,7 +36,7 @@ DEBUG = "A2A_LEDGER_DEBUG"
 _OUTPUT = {errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT}
 """What a write to standard output fails with; every other file is named by its error."""
 
-_UNDECIDED = (CardError, BusyError, MissingKeysError, RollbackError, PolicyError)
+_UNDECIDED = (AnchorError, CardError, BusyError, MissingKeysError, RollbackError, PolicyError)
 
 
 def exit_code(error: LedgerError) -> int:

@@ -220,7 +220,7 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
     Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models. Exit 3 if a head that you gave is
     signed by no known key.
     """
-    from a2a_ledger.audit import audit as work_out  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.audit import audit_ledger  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.cli.earlier import head_of, trusted_keys  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections import peers, task_contracts, waits  # noqa: PLC0415 - same
     from a2a_ledger_projections.base import differences  # noqa: PLC0415 - same
@@ -232,7 +232,7 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
             head_of(path, raw, ledger.origin)
         views = [differences(ledger.store, view) for view in (task_contracts.VIEW, peers.VIEW, waits.VIEW)]
         with progress("audit") as step:
-            report = work_out(ledger.store, mark=ledger.mark, earlier=kept, trust=trusted, views=views, progress=step)
+            report = audit_ledger(ledger, earlier=kept, trust=trusted, views=views, progress=step)
     if session.as_json:
         print_json(report.to_json())
     else:

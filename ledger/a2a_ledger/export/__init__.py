@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import bundle as layout
+from a2a_ledger.anchors import anchored_head
 from a2a_ledger.bundle import IndexRow, blob_files, index_text, write_bundle
 from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of, format_hashes
 from a2a_ledger.codec import Hole, canonical, count_holes, leaf, timestamp
@@ -55,6 +56,7 @@ class Exported:
         withheld: how many parts were left out for this export, beside those that were never recorded.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
             a replay of it stays open.
+        anchored_by: who has put a signature of their own to that head.
     """
 
     data: bytes
@@ -65,6 +67,7 @@ class Exported:
     signed: bool
     withheld: int = 0
     foreign_profiles: tuple[str, ...] = ()
+    anchored_by: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts of the export, for `export --format json`."""
@@ -76,6 +79,7 @@ class Exported:
             "later_events": self.later_events,
             "signed": self.signed,
             "withheld": self.withheld,
+            "anchored_by": list(self.anchored_by),
         }
 
     def __str__(self) -> str:
@@ -91,9 +95,10 @@ class Exported:
             signed += f" {self.withheld} parts are withheld: what was judged from them cannot be judged again."
         if self.foreign_profiles:
             signed += f" Recorded under a profile that is not at hand: {', '.join(self.foreign_profiles)}."
+        anchored = f"anchored by {', '.join(self.anchored_by)}" if self.anchored_by else "not anchored"
         return (
             f"{-(-len(self.data) // 1000)} KB: {self.events} events, all of {self.task} up to checkpoint {self.size} "
-            f"(not anchored; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
+            f"({anchored}; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
         )
 
 
@@ -125,10 +130,16 @@ def export_task(  # noqa: PLR0913 - what goes in, and where it goes
     left_out = Withheld.of(withhold, ledger.profile.withhold)
     note, head = _head_of(ledger)
     story = story_of(ledger.store, task, before=head.size)
+    anchored = anchored_head(ledger.store, story.all, head.size, max(since, default=0))
+    holders: tuple[str, ...] = ()
+    if anchored is not None:
+        note, holders = anchored
+        head = checkpoint_of(note)
+        story = story.before(head.size)
     everything = len(ledger.store.read_stream(f"task:{task}")) + len(ledger.store.read_stream(f"findings:{task}"))
     maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings), left_out)
     maker.add_growth(since)
-    made = maker.make()
+    made = replace(maker.make(), anchored_by=holders)
     if report:
         exporter = ledger.signers.get("export")
         page = filled_page(made.data, name=f"{task}.zip")

@@ -210,10 +210,15 @@ def judge_witnesses(head: Head, policy: Policy | None) -> tuple[Claim, Claim]:
     first = min(entry.time or 0 for entry in head.cosigners)
     time = Claim("T", "VALID", f"not later than {_time(first)}, by a witness's clock; no earliest time is shown")
     if policy is None or policy.quorum == "none":
-        return Claim("W", "NOT PROVEN", f"cosigned by {names}", "a quorum line in your policy"), time
+        return Claim(
+            "W",
+            "NOT PROVEN",
+            f"checkpoint {head.checkpoint.size} is cosigned by {names}",
+            "a quorum line in your policy",
+        ), time
     if head.quorum:
         return Claim("W", "NOT PROVEN", head.quorum, "the cosignatures that are missing"), time
-    return Claim("W", "VALID", f"cosigned by {names}"), time
+    return Claim("W", "VALID", f"checkpoint {head.checkpoint.size} is cosigned by {names}"), time
 
 
 def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str]) -> Claim:

@@ -1,0 +1,113 @@
+"""Why a witness does not extend what it saw to our head: the head that it holds, held against our tree and kept.
+
+What is kept lies in `DIR/forks/`: a fork proof (`*.json`), or the head alone (`*.note`) where this log is too
+small to say more. `audit` holds the log against both for as long as they lie there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from a2a_ledger.anchors.fork import find_fork
+from a2a_ledger.anchors.witness import latest_seen
+from a2a_ledger.errors import AnchorError, ConsistencyError, LedgerError, RollbackError, StoreError
+from a2a_ledger.store.log_keys import head_verifiers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from a2a_ledger.anchors.witness import Ask, DisagreementError, Witness
+    from a2a_ledger.checkpoint import SignedCheckpoint
+    from a2a_ledger.ledger import ContractLedger
+
+FOLDER: Final = "forks"
+
+
+def explain(ledger: ContractLedger, witness: Witness, problem: DisagreementError, asking: Ask) -> LedgerError:
+    """Return what is wrong between this log and a witness, after keeping what shows it.
+
+    Returns:
+        ConsistencyError: the witness holds a head of this log that is no beginning of it; RollbackError: one of
+        more events than are here; AnchorError: it shows no head that a key of this log signed, or one that fits.
+    """
+    try:
+        seen = latest_seen(witness, ledger.origin, head_verifiers(ledger.store), asking)
+    except LedgerError as silent:
+        return AnchorError(f"{problem}; which one could not be fetched: {silent}")
+    if seen is None:
+        return AnchorError(f"{problem}; it shows no head that a key of this log signed, so nobody is accused by this")
+    try:
+        return _compare(ledger, witness, problem, seen)
+    except LedgerError as failed:
+        return failed
+
+
+def _compare(
+    ledger: ContractLedger, witness: Witness, problem: DisagreementError, seen: SignedCheckpoint
+) -> LedgerError:
+    store, head, note = ledger.store, seen.checkpoint, str(seen.note)
+    holder = witness.key.name
+    size = store.size()
+    if head.size > size:
+        kept = keep(ledger, f"{head.size}-{sha256(note.encode()).hexdigest()[:16]}.note", note.encode())
+        return RollbackError(
+            f"{holder} has seen a head of {head.size} events signed by this log, and {size} are here: this database is "
+            f"an old copy, or the log has forked; its head is kept as {kept}; stop writing, and restore the newest copy"
+        )
+    ours = _head_from(ledger, head.size)
+    fork = find_fork(store, ours, note, holder)
+    if fork is not None:
+        kept = keep(ledger, fork.file_name, fork.to_bytes())
+        return ConsistencyError(
+            f"{holder} has seen a head of {head.size} events signed by this log that is no beginning of it: the log "
+            f"has forked; {kept} proves it with both signed heads; stop writing, keep both databases, and find out "
+            "which is the true one"
+        )
+    return AnchorError(f"{problem}; it shows a head of {head.size}, which is a beginning of this log: ask again")
+
+
+def _head_from(ledger: ContractLedger, size: int) -> str:
+    """Return a signed head of at least this size."""
+    newest = ledger.store.latest_checkpoint()
+    return newest[1] if newest is not None and newest[0] >= size else ledger.sign_checkpoint()
+
+
+def keep(ledger: ContractLedger, name: str, data: bytes) -> Path:
+    """Write a file into `forks/`, durable when this returns; one that is there already has the same content.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    if ledger.home is None:
+        raise StoreError("a ledger in memory has no place to keep a proof in")
+    path = ledger.home.root / FOLDER / name
+    temporary = path.with_name(f".{name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as problem:
+        raise StoreError(f"{path}: cannot be written ({problem.strerror}); keep it by hand: {data!r}") from problem
+    return path
+
+
+def kept_heads(root: Path) -> dict[str, bytes]:
+    """Return the heads of others in `forks/` of a ledger's directory, each under a name for a report.
+
+    A file that cannot be read gives octets that are no head: who audits says so.
+    """
+    heads: dict[str, bytes] = {}
+    for path in sorted((root / FOLDER).glob("[!.]*")):
+        what = f"the head in {FOLDER}/{path.name}"
+        try:
+            raw = path.read_bytes()
+            heads[what] = str(json.loads(raw)["theirs"]).encode() if path.suffix == ".json" else raw
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            heads[what] = b""
+    return heads

@@ -1,0 +1,185 @@
+"""Anchoring by witnesses: one head, sent to every witness of a policy at once, and what came of it recorded.
+
+A witness that does not answer holds up nobody else. What a witness cosigned is recorded as
+`checkpoint.anchored.v1`, its key as `key.added.v1` before the first. Where a witness has seen a head that this log
+does not extend, the proof is written into the ledger's directory before anything is said.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.anchors.asking import TIMEOUT, ask
+from a2a_ledger.anchors.contradiction import explain
+from a2a_ledger.anchors.held import COSIGNATURE_KIND, is_settled, read_anchor
+from a2a_ledger.anchors.witness import DisagreementError, cosign, witnesses_of
+from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
+from a2a_ledger.errors import AnchorError, LedgerError, PolicyError, UsageError
+from a2a_ledger.events import CheckpointAnchored, KeyAdded
+from a2a_ledger.note import Note
+from a2a_ledger.store.log_keys import log_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from a2a_ledger.anchors.witness import Ask, Witness
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.codec import Draft
+    from a2a_ledger.keys import Verifier
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.note import SignatureLine
+    from a2a_ledger.policy import Policy
+    from a2a_ledger.verify.key_events import Keys
+
+_QUESTIONS = 4  # that one witness may be asked in one round
+
+
+class Round(NamedTuple):
+    """What came of sending one head to all witnesses.
+
+    Attributes:
+        head: that was sent.
+        holders: names of the keys that cosigned it; recorded.
+        failures: why the others did not, by their names in the policy.
+        missing: what the policy's quorum still asks for; "": nothing.
+    """
+
+    head: Checkpoint
+    holders: tuple[str, ...]
+    failures: Mapping[str, LedgerError]
+    missing: str
+
+
+def anchor_by_witnesses(ledger: ContractLedger, policy: Policy, *, timeout: float = TIMEOUT) -> Round:
+    """Have the head as it is now cosigned by the witnesses of a policy, and record what they gave.
+
+    Args:
+        ledger: open for writing, with its log key.
+        policy: names the witnesses, where they are, and how many of them are enough.
+        timeout: seconds for one answer.
+
+    Raises:
+        UsageError: the policy names no witness that can be asked, or one whose key the log uses otherwise.
+        ReadOnlyError: the log key is not here.
+        StoreError: what they gave could not be recorded.
+    """
+    witnesses = witnesses_of(policy)
+    keys = log_keys(ledger.store)
+    _check_keys(keys, witnesses)
+    note = head_to_anchor(ledger)
+    head = checkpoint_of(note)
+    asking = partial(ask, timeout=timeout)
+    questions = {witness.name: partial(_ask_one, ledger, witness, note, asking) for witness in witnesses}
+    answers = _all_at_once(questions, timeout * _QUESTIONS)
+    cosigned = {witness: answers[witness.name] for witness in witnesses}
+    given = [(witness, answer) for witness, answer in cosigned.items() if isinstance(answer, Note)]
+    drafts = [draft for witness, answer in given for draft in _drafts(ledger, keys, head, note, witness, answer)]
+    if drafts:
+        ledger.append(drafts)
+    lines = [line for _, answer in given for line in answer.signatures]
+    return Round(
+        head=head,
+        holders=tuple(witness.key.name for witness, _ in given),
+        failures={name: answer for name, answer in answers.items() if not isinstance(answer, Note)},
+        missing=_missing(policy, _with_lines(note, lines), [*keys.speaking("log", head.size)], witnesses),
+    )
+
+
+def head_to_anchor(ledger: ContractLedger) -> str:
+    """Return the newest head if nothing but anchors came after it, else sign the head as it is now.
+
+    Raises:
+        ReadOnlyError: the log key is not here.
+        StoreError: the head could not be signed.
+    """
+    store = ledger.store
+    newest = store.latest_checkpoint()
+    if newest is None or not is_settled(store, newest[0]):
+        return ledger.sign_checkpoint()
+    return newest[1]
+
+
+def _ask_one(ledger: ContractLedger, witness: Witness, note: str, asking: Ask) -> Note:
+    """Ask one witness; where it disagrees, find out why and say that instead."""
+    since = _last_size(ledger, witness.key.name)
+    try:
+        return cosign(witness, note, since, ledger.store, asking)
+    except DisagreementError as problem:
+        raise explain(ledger, witness, problem, asking) from problem
+
+
+def _last_size(ledger: ContractLedger, holder: str) -> int:
+    """Return the size that a holder probably saw last: a hint, which the witness corrects."""
+    store = ledger.store
+    for n, _ in store.tagged_places("type:checkpoint.anchored.v1"):
+        anchor = read_anchor(store.record(n), store.origin, b"")
+        if anchor is not None and anchor.holder == holder:
+            return anchor.size
+    return 0
+
+
+def _all_at_once(questions: Mapping[str, Callable[[], Note]], patience: float) -> dict[str, Note | LedgerError]:
+    """Ask everybody in threads of their own; who does not come to an end in time is left behind."""
+    answers: dict[str, Note | LedgerError] = {}
+
+    def put(name: str, question: Callable[[], Note]) -> None:
+        try:
+            answers[name] = question()
+        except LedgerError as problem:
+            answers[name] = problem
+        except Exception as problem:  # noqa: BLE001 - a thread's exception would be lost, and the witness with it
+            answers[name] = AnchorError(f"{name}: {type(problem).__name__}: {problem}")
+
+    threads = [threading.Thread(target=put, args=item, daemon=True) for item in questions.items()]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    late = AnchorError(f"no end of its answer within {patience:g} s")
+    return {name: answers.get(name, late) for name in questions}
+
+
+def _check_keys(keys: Keys, witnesses: Sequence[Witness]) -> None:
+    for witness in witnesses:
+        known = next((term for term in keys.terms if term.key.public_key == witness.key.public_key), None)
+        if known is not None and (known.role != "witness" or known.key != witness.key or known.revoked is not None):
+            state = "revoked" if known.revoked is not None else f"as {known.role} key {known.key.vkey}"
+            raise UsageError(
+                f"witness {witness.name}: the log has its key {state}; expected one that it does not name, or names "
+                "as this witness's"
+            )
+
+
+def _drafts(  # noqa: PLR0913, PLR0917 - what an anchor says
+    ledger: ContractLedger, keys: Keys, head: Checkpoint, note: str, witness: Witness, cosigned: Note
+) -> list[Draft]:
+    key = witness.key
+    drafts: list[Draft] = []
+    if keys.term(key) is None:
+        added = KeyAdded(key_id=key.key_id, public_key=key.public_key.hex(), role="witness", vkey=key.vkey)
+        drafts.append(ledger.draft(added, stream="ledger"))
+    anchored = CheckpointAnchored(
+        origin=head.origin, size=head.size, root=head.root.hex(), holder=key.name, kind=COSIGNATURE_KIND
+    )
+    whole = _with_lines(note, cosigned.signatures)
+    return [*drafts, ledger.draft(anchored, stream="ledger", blobs={"note": whole.encode()})]
+
+
+def _with_lines(note: str, lines: Iterable[SignatureLine]) -> str:
+    return note + "".join(map(str, lines))
+
+
+def _missing(policy: Policy, note: str, logs: Sequence[Verifier], witnesses: Sequence[Witness]) -> str:
+    """Return what the policy still asks for."""
+    signed = open_checkpoint(note, [*logs, *(witness.key for witness in witnesses)])
+    if not signed.cosigners:
+        return "no witness cosigned it"
+    try:
+        policy.check_quorum(signed)
+    except PolicyError as problem:
+        return str(problem)
+    return ""

@@ -1,0 +1,1 @@
+"""Heads that others hold: how they come by them, and what counts."""
