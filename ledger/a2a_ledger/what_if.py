@@ -237,26 +237,29 @@ class _Again:
     def judge(self) -> None:
         """Judge each event again and compare with the recorded findings, whatever rules these were found by."""
         verified_to = self._ledger.store.position(VERIFIER)
-        told = {_identity(record.data): record for record in self._recorded()}
+        told, met = self._recorded(), set[tuple[str | None, ...]]()
         for finding in self._found():
             self.findings += 1
-            key = (finding.rule, finding.subject, finding.trigger.ref["c"])
-            record = told.pop(key, None)
+            met.add((finding.rule, finding.subject, finding.trigger.ref["c"]))
+            same = told.get((finding.rule, finding.subject, finding.trigger.ref["c"]), [])
             now = _finding(finding.rule, finding.about, finding.certainty)
-            if record is None and finding.trigger.n >= verified_to:
+            if not same and finding.trigger.n >= verified_to:
                 self.notes.append(f"the verifier had read up to {verified_to}: {now} at #{finding.trigger.n} is due")
-            elif record is None:
+            elif not same:
                 self.differences.append(Difference(finding.trigger.n, "finding", "none", now))
-            elif _differs(record.data, finding):
-                self.differences.append(Difference(record.n, "finding", _finding_of(record.data), now))
-        for record in told.values():
-            self.differences.append(Difference(record.n, "finding", _finding_of(record.data), "none"))
+            elif all(_differs(record.data, finding) for record in same):
+                self.differences.append(Difference(same[-1].n, "finding", _finding_of(same[-1].data), now))
+        for key, same in told.items():
+            if key not in met:
+                self.differences.append(Difference(same[-1].n, "finding", _finding_of(same[-1].data), "none"))
 
-    def _recorded(self) -> Iterator[Record]:
-        """Yield the recorded findings of the task; of one found under two rule sets the newer one."""
+    def _recorded(self) -> dict[tuple[str | None, ...], list[Record]]:
+        """Return the recorded findings of the task: one may be there by two rule sets, or by set 1 twice."""
+        found: dict[tuple[str | None, ...], list[Record]] = {}
         for record in (*self.story.findings, *self.story.peer_findings):
             if record.type == VIOLATION:
-                yield record
+                found.setdefault(_identity(record.data), []).append(record)
+        return found
 
     def _found(self) -> Iterator[Finding]:
         """Yield what the other rules find about this task."""

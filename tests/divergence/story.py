@@ -26,7 +26,15 @@ from a2a_ledger.events import (
     TaskAdopted,
     TaskBound,
 )
-from a2a_ledger.wire import EXTENSION, Leg, parse_push, parse_request, parse_response, parse_stream_event
+from a2a_ledger.wire import (
+    EXTENSION,
+    Leg,
+    parse_grpc_request,
+    parse_push,
+    parse_request,
+    parse_response,
+    parse_stream_event,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -347,6 +355,15 @@ class Story:
         self._legs[record.c] = leg
         return record
 
+    def grpc(self, path: str, body: JsonObject, *, task: str = "t1") -> Record:
+        """Record a gRPC request of ours."""
+        content = json.dumps(body).encode()
+        leg = parse_grpc_request(path, URL, [("a2a-version", "1.0")], content)
+        marks: list[Credential] = [{"k": "k1", "mac": "00" * 32, "scheme": "oauth"}]
+        record = self.add(_message(leg, "out", url=URL, credential=marks), f"task:{task}", {"body": content})
+        self._legs[record.c] = leg
+        return record
+
     def answer(
         self,
         request: Record,
@@ -388,9 +405,9 @@ class Story:
         event = _message(parse_stream_event(leg, body), "in", url=leg.url, answers=request.ref, sequence=0)
         return self.add(event, request.stream, {"body": body})
 
-    def ask_bytes(self, body: bytes, *, task: str = "t1") -> Record:
+    def ask_bytes(self, body: bytes, *, task: str = "t1", version: str | None = "1.0") -> Record:
         """Record a request of ours of any octets."""
-        leg = parse_request("POST", URL, [("A2A-Version", "1.0")], body)
+        leg = parse_request("POST", URL, [] if version is None else [("A2A-Version", version)], body)
         marks: list[Credential] = [{"k": "k1", "mac": "00" * 32, "scheme": "oauth"}]
         record = self.add(_message(leg, "out", url=URL, credential=marks), f"task:{task}", {"body": body})
         self._legs[record.c] = leg

@@ -147,6 +147,14 @@ def old_update(state: str, *, final: bool) -> JsonObject:
     }
 
 
+OLD_CHUNK: JsonObject = {
+    "kind": "artifact-update",
+    "taskId": "T1",
+    "contextId": "C1",
+    "artifact": {"artifactId": "A1", "parts": [{"kind": "text", "text": "x"}]},
+}
+
+
 def test_more_behind_the_final_update_of_0_3() -> None:
     story = Story()
     old_stream(story, old_update("input-required", final=True), old_update("working", final=False))
@@ -327,13 +335,15 @@ def an_interrupted_state_is_no_end_from_1_0_on(story: Story) -> None:
 
 @honest
 def a_terminal_state_that_is_not_final_yet_in_0_3(story: Story) -> None:
-    chunk: JsonObject = {
-        "kind": "artifact-update",
-        "taskId": "T1",
-        "contextId": "C1",
-        "artifact": {"artifactId": "A1", "parts": [{"kind": "text", "text": "x"}]},
-    }
-    old_stream(story, old_update("completed", final=False), chunk, old_update("completed", final=True))
+    old_stream(story, old_update("completed", final=False), OLD_CHUNK, old_update("completed", final=True))
+
+
+def test_a_stream_is_judged_by_the_version_that_it_was_asked_for_in() -> None:
+    story = Story()
+    story.capture(story.fetch(card()))
+    request = story.ask("message/stream", version=None)
+    go_on(story, request, old_update("completed", final=False), OLD_CHUNK, old_update("completed", final=True))
+    assert story.rules() == [("version-skew", "certain", "client")]
 
 
 @honest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from a2a_ledger.cli import unfinished
@@ -18,7 +20,12 @@ from a2a_ledger.divergence import (
 )
 from a2a_ledger.errors import UsageError
 from a2a_ledger.statement import parse_statement
-from tests.divergence.story import LOG, Story, ours
+from tests.divergence.story import LOG, Story, card, ours, task, update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from a2a_ledger.events import JsonObject
 
 PROFILE = default_profile()
 FIRST = (
@@ -102,3 +109,68 @@ def test_states_of_every_spelling() -> None:
         *("working", "working", None, "auth-required"),
         *["canceled"] * 4,
     ]
+
+
+# ---- set 1 reads as it was released
+
+
+def pinned(story: Story) -> JsonObject:
+    frozen = next(record for record in story.records if record.type == "contract.captured.v1")
+    return {"contractHash": frozen.data["contract_hash"], "form": "a2a-contract/1"}
+
+
+def a_second_task_behind_the_end_of_the_first(story: Story) -> None:
+    story.answer(story.begun(), task("completed"))
+    story.answer(story.ask(), task("working", task_id="T2", context="C2"))
+
+
+def a_second_task_without_the_pin(story: Story) -> None:
+    story.answer(story.begun(), task("working", pin=pinned(story)))
+    story.answer(story.ask(), task("working", task_id="T2", context="C2"))
+
+
+def a_late_push_without_the_pin(story: Story) -> None:
+    story.answer(story.begun(), task("working", pin=pinned(story)))
+    story.push({"task": task("submitted")})
+
+
+def a_stream_that_tells_what_was(story: Story) -> None:
+    story.answer(story.begun(), task("completed"))
+    story.stream_event(story.ask("SubscribeToTask", task_id="T1"), update("working"))
+
+
+def a_form_that_asks_for_a_scheme(story: Story) -> None:
+    story.answer(story.begun(), task("input-required", data={"schemes": ["Basic", "Premium"]}))
+
+
+def a_fetch_before_the_resend(story: Story) -> None:
+    story.begun()
+    story.fetch(card(), purpose="pre-send")
+    story.answer(story.ask(), task("rejected"))
+
+
+@pytest.mark.parametrize(
+    ("tell", "rule"),
+    [
+        (a_second_task_behind_the_end_of_the_first, "illegal-transition"),
+        (a_second_task_without_the_pin, "pin-dropped"),
+        (a_late_push_without_the_pin, "pin-dropped"),
+        (a_stream_that_tells_what_was, "illegal-transition"),
+        (a_form_that_asks_for_a_scheme, "auth-demand"),
+        (a_fetch_before_the_resend, "rejected-after-probe"),
+    ],
+)
+def test_what_set_1_found_it_finds_for_ever_and_set_2_does_not(tell: Callable[[Story], None], rule: str) -> None:
+    story = Story()
+    tell(story)
+    assert [one.rule for one in story.findings(rule_set="1")] == [rule]
+    assert story.findings() == []
+
+
+def test_equal_octets_are_a_redelivery_in_set_1_and_an_equal_answer_to_a_new_question_is_none_in_set_2() -> None:
+    story = Story()
+    story.working()
+    for state in ("working", "completed", "working"):
+        story.polled(state)  # every answer of this story has one JSON-RPC id
+    assert story.findings(rule_set="1") == []
+    assert [one.rule for one in story.findings()] == ["illegal-transition"]

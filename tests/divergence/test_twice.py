@@ -106,7 +106,7 @@ def test_a_member_name_of_any_kind_can_be_shown() -> None:
     story.answer(story.begun(), body=odd)
     finding = only(story)
     assert finding.subject.startswith("in:?xxx")
-    assert len(finding.subject) < 140
+    assert len(finding.subject) == len("in:") + 128 + len("~") + 32
 
 
 # ---- honest

@@ -23,6 +23,7 @@ from a2a_ledger.bundle import (
 )
 from a2a_ledger.codec import canonical, findings_key, parse_canonical
 from a2a_ledger.divergence import RULE_SET, RULES
+from a2a_ledger.divergence.readings import READINGS
 from a2a_ledger.verify import verify
 from a2a_ledger.verify.proven import ShownLeaf
 from a2a_ledger.verify.shown import Shown
@@ -214,6 +215,7 @@ def test_under_another_rule_set_nothing_is_refuted_and_nothing_verified(
     monkeypatch.setattr("a2a_ledger.verify.rerun._SETS", "9")
     for module in ("rules", "cases"):
         monkeypatch.setattr(f"a2a_ledger.divergence.{module}.RULE_SETS", {"9": frozenset(RULES)})
+    monkeypatch.setitem(READINGS, "9", READINGS[RULE_SET])
     report = judged(case.bundle, case.log_key)
     assert (report.verdict, statuses(report)["R"]) == ("not proven", "NOT PROVEN")
     assert f"judged by rule set {RULE_SET}, here are 9" in report.claim("R").detail

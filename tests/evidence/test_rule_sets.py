@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from a2a_ledger.divergence import VERIFIER, Cases, payload_of, violation_of
+from a2a_ledger.events import ViolationDetected
 from a2a_ledger.export import export_task
 from a2a_ledger.replay import replay_task
 from a2a_ledger.statement import sign_envelope
+from a2a_ledger.what_if import what_if
 from a2a_ledger_projections.verifier import follower
 from tests.divergence.story import ours
 from tests.evidence.forging import judged, statuses
@@ -95,6 +97,59 @@ def test_a_finding_that_set_2_makes_and_nobody_recorded_differs(tmp_path: Path) 
         report = replay_task(ledger, story.tasks["t1"])
     assert not report.same
     assert "history-divergence" in str(report.differences[0])
+
+
+TWICE = [("WWW-Authenticate", 'Basic realm="users"'), ("WWW-Authenticate", 'Basic realm="admins"')]
+
+
+def told_twice(ledger: ContractLedger) -> LedgerStory:
+    """Tell of one answer that makes one demand twice: rule set 1 found and recorded it twice."""
+    story = dispute(ledger)
+    poll = story.ask("GetTask", task_id="T-t1")
+    story.answer(poll, status=401, headers=TWICE, body=b"")
+    as_set_1_did(story, ledger)
+    return story
+
+
+def test_what_set_1_recorded_twice_replays_and_verifies_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "audit") as ledger:
+        story = told_twice(ledger)
+        assert _found(ledger) == [("auth-demand", "1")] * 3  # by the alert, and twice by the answer
+        assert len(keys_of(recorded(ledger))) == 3 > len(set(keys_of(recorded(ledger))))
+        assert replay_task(ledger, story.tasks["t1"]).differences == ()
+        for rules in ("1", "2"):
+            again = what_if(ledger, story.tasks["t1"], rules=rules)
+            assert (again.differences, again.notes) == ((), ())
+
+        ledger.sign_checkpoint()
+        with monkeypatch.context() as then:
+            then.setattr("a2a_ledger.export.RULE_SET", "1")
+            then.setattr("a2a_ledger.export.VERIFIER", OLD_VERIFIER)
+            bundle = export_task(ledger, story.tasks["t1"]).data
+        report = judged(bundle, ledger.signers["log"].vkey)
+        assert statuses(report)["R"] == "VALID"
+        assert "3 findings again" in report.claim("R").detail
+
+        follower(ledger).catch_up()  # set 2 finds it once, and it is there
+        assert _found(ledger) == [("auth-demand", "1")] * 3
+        assert replay_task(ledger, story.tasks["t1"]).differences == ()
+        ledger.sign_checkpoint()
+        report = judged(export_task(ledger, story.tasks["t1"]).data, ledger.signers["log"].vkey)
+        assert statuses(report)["R"] == "VALID"
+
+
+def test_once_more_than_it_was_found_is_a_difference(tmp_path: Path) -> None:
+    with opened(tmp_path / "audit") as ledger:
+        story = told_twice(ledger)
+        last = recorded(ledger)[-1]
+        fields = {name: value for name, value in last.data.items() if name not in {"holes", "stream_commitment"}}
+        blobs = {"statement": last.content("statement") or b""}
+        third = story.add(ViolationDetected(**cast("Any", fields)), last.stream, blobs, "derived")
+        (difference,) = replay_task(ledger, story.tasks["t1"]).differences
+    assert (difference.n, difference.what, difference.now) == (third.n, "finding", "not again")
+    assert difference.recorded == f"once more, as at {last.n - 1}"
 
 
 def _found(ledger: ContractLedger) -> list[tuple[object, object]]:

@@ -130,7 +130,7 @@ class Cases:
 
     def _judge(self, record: Record, task: TaskCase | None, peer: PeerCase | None) -> list[Finding]:
         try:
-            return judge(record, task, peer, self._profile, self.lookup, earlier=self.earlier, rule_set=self._rule_set)
+            return judge(record, task, peer, self._profile, self.lookup, earlier=self.earlier)
         except StoreError:
             raise  # the log itself cannot be read: no defect of a rule
         except Exception as error:  # noqa: BLE001 - a defect in a rule must not let a peer silence all others
@@ -147,7 +147,7 @@ class Cases:
     def _task(self, task: str, stop: int, ver: int) -> TaskCase:
         case = self._tasks.pop(task, None)
         if case is None or case.upto >= stop:
-            case = TaskCase(task)
+            case = TaskCase(task, rule_set=self._rule_set)
         if case.ver < ver - 1:
             while page := self._log.read_stream(f"task:{task}", gt=case.ver, limit=PAGE):
                 earlier = [record for record in page if record.n < stop]
@@ -161,7 +161,7 @@ class Cases:
     def _peer(self, peer: str, stop: int) -> PeerCase:
         case = self._peers.pop(peer, None)
         if case is None or case.upto >= stop:
-            case = PeerCase(peer)
+            case = PeerCase(peer, rule_set=self._rule_set)
         if case.upto < self._run:
             for record in self._peer_events(case, stop):
                 self._take_in(record, case, self._judge(record, None, case))

@@ -10,8 +10,10 @@ from a2a_ledger.divergence.finding import Evidence, Finding, evidence_of, in_ord
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
+    from a2a_ledger.divergence.exchanges import Asked
     from a2a_ledger.divergence.reading import Lookup
-    from a2a_ledger.divergence.task_case import Asked, TaskCase
+    from a2a_ledger.divergence.readings import Readings
+    from a2a_ledger.divergence.task_case import TaskCase
     from a2a_ledger.events import Json
 
 
@@ -25,6 +27,11 @@ class Matter:
     lookup: Lookup
     asked: Asked | None
     """The request that an inbound record answers."""
+
+    @property
+    def readings(self) -> Readings:
+        """How the rule set reads."""
+        return self.case.readings
 
     def finding(  # noqa: PLR0913 - the sides of a finding that each rule decides
         self,

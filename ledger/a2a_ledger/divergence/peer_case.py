@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from a2a_ledger.address import normal_url
-from a2a_ledger.divergence.finding import Evidence, evidence_of
+from a2a_ledger.divergence.finding import RULE_SET, Evidence, evidence_of
 from a2a_ledger.divergence.reading import (
     CAPTURED,
     CARD_FAILED,
@@ -24,6 +24,7 @@ from a2a_ledger.divergence.reading import (
     text,
     texts,
 )
+from a2a_ledger.divergence.readings import READINGS
 from a2a_ledger.events import Ref
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.reading import Frozen, Lookup
+    from a2a_ledger.divergence.readings import Readings
     from a2a_ledger.events import Json, JsonObject
 
 LISTED = 64
@@ -99,6 +101,7 @@ class PeerCase:
     """The fold over one peer."""
 
     peer: str
+    rule_set: str = RULE_SET
     ver: int = -1
     """Version of the peer's stream."""
     upto: int = -1
@@ -116,6 +119,11 @@ class PeerCase:
     """The newest fetch of each card whose signature was valid under a trusted key."""
     last_sent: int = -1
     """Log index of the newest task's capture."""
+
+    @property
+    def readings(self) -> Readings:
+        """How the rule set reads."""
+        return READINGS[self.rule_set]
 
     def apply(self, record: Record, lookup: Lookup) -> None:
         """Take in the next event of the peer's stream, or a capture of one of its tasks."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.finding import RULE_SET, RULE_SETS
+from a2a_ledger.divergence.finding import RULE_SETS
 from a2a_ledger.divergence.matter import Matter
 from a2a_ledger.divergence.reading import CAPTURED, CARD_FETCHED, MESSAGE, is_inbound, is_request
 from a2a_ledger.divergence.rules_artifact import artifact_rules, late_after_final
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from a2a_ledger.divergence.reading import Earlier, Lookup
     from a2a_ledger.divergence.task_case import TaskCase
 
-_BY_CAPTURE = frozenset({"1"})
-"""Rule sets under which `weaker-authorization` takes what a capture states for what its task was carried out with."""
-
 
 def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
     record: Record,
@@ -54,9 +51,8 @@ def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
     lookup: Lookup,
     *,
     earlier: Earlier | None = None,
-    rule_set: str = RULE_SET,
 ) -> list[Finding]:
-    """Return what the rules say about one event.
+    """Return what the rules say about one event, under the rule set of the case that it is held against.
 
     Args:
         record: The event; nothing behind it is read.
@@ -65,15 +61,18 @@ def judge(  # noqa: PLR0913 - the event, both cases, and what they are judged by
         profile: The deployment's profile: its `[[alias]]` tables silence `interface-drift`.
         lookup: Finds earlier records, for the bytes of a card that is compared.
         earlier: Reads the tasks of the peer; without it their captures alone speak for them.
-        rule_set: A name of `RULE_SETS`; an older one finds again what was found under it.
 
     Returns:
         The findings in a fixed order. An adopted task is recorded, never judged, and so is what we
         recorded as the agent: no answer of our own is held against us as if a peer had given it.
     """
-    rules = RULE_SETS[rule_set]
-    reading = None if rule_set in _BY_CAPTURE else earlier
-    found = _judge(record, task, peer, profile, lookup, earlier=reading)
+    case = task or peer
+    if case is None:
+        return []
+    rule_set, rules = case.rule_set, RULE_SETS[case.rule_set]
+    found = _judge(record, task, peer, profile, lookup, earlier=earlier if case.readings.by_sends else None)
+    if case.readings.once_a_message:
+        found = _once(found)
     return [
         finding if finding.rule_set == rule_set else replace(finding, rule_set=rule_set)
         for finding in found
@@ -101,7 +100,7 @@ def _judge(  # noqa: PLR0913 - as `judge`
     found = list(_of_task(record, task, peer, profile, lookup))
     if earlier is not None and peer is not None and is_inbound(record):
         found += stale_send(Matter(record, task, profile, lookup, task.request_of(record)), peer)
-    return _once(finding for finding in found if task.is_new(finding))
+    return [finding for finding in found if task.is_new(finding)]
 
 
 def _once(found: Iterable[Finding]) -> list[Finding]:

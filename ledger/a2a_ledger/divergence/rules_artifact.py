@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.reading import text
-from a2a_ledger.divergence.task_case import Said
+from a2a_ledger.divergence.exchanges import Said
+from a2a_ledger.divergence.reading import ref, text
+from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import TERMINAL, Running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from a2a_ledger.divergence.exchanges import Ended
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.matter import Matter
     from a2a_ledger.divergence.spoken import Artifact, Closed
-    from a2a_ledger.divergence.task_case import Ended
     from a2a_ledger.events import Json
     from a2a_ledger.wire import ArtifactContent, Contents
 
-_LONGEST = 128
 _SAYINGS = frozenset({"task", "message", "status-update", "artifact-update"})
 
 
@@ -27,9 +27,12 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
 
     Complete is an artifact with its last chunk, and what there is of it when the task reaches a terminal state. Chunks
     are laid together stream by stream, so that two streams of one task count once, and adjacent texts are one text,
-    however they are cut. No finding is an answer to a request from before that moment, a chunk that comes again, a
-    push (it may have been under way for long) unless it is a whole Task in a terminal state, an artifact that is
-    not mentioned, and, while the task still runs, what the artifact was on its way: a store may lag behind a stream.
+    however they are cut. What another stream says of a complete artifact is judged as a whole, when that stream says
+    that it is complete and has told it from its first chunk: the chunks by themselves may be those that made it.
+    No finding is an answer to a request from before that moment, a chunk that comes again, what may have been under
+    way for long (a push, a stream that was taken up again) unless it is a whole Task in a terminal state, an artifact
+    that is not mentioned, and, while the task still runs, what the artifact was on its way: a store may lag behind a
+    stream.
 
     Established: that the peer gave two contents for one complete artifact. Not established: which of them is meant to
     count; that the new one is worse. Names, descriptions, media types and metadata are not compared.
@@ -40,7 +43,7 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
         artifact = matter.case.spoken.artifacts.get((task, said.chunk.id))
         if artifact is not None and artifact.closed is not None:
             yield from _chunk(matter, artifact, artifact.closed, said.chunk)
-    if record.data.get("leg") == "push" and state not in TERMINAL:
+    if matter.case.may_be_late(record) and state not in TERMINAL:
         return
     for one in said.artifacts:
         artifact = matter.case.spoken.artifacts.get((task, one.id))
@@ -55,6 +58,12 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
 def _chunk(matter: Matter, artifact: Artifact, closed: Closed, chunk: ArtifactContent) -> Iterator[Finding]:
     """A chunk that comes when the artifact was complete."""
     if not chunk.pieces:
+        return
+    answers = ref(matter.record.data, "answers")
+    if answers is None or answers["c"] != closed.answers:
+        told = artifact.laid_together(answers["c"], chunk) if answers is not None and chunk.last else None
+        if told is not None and closed.digest not in {None, told.digest()}:
+            yield from _rewritten(matter, closed, chunk, "replaced")
         return
     digest = Running(chunk.pieces).digest()
     if digest in artifact.chunks or digest == closed.digest:
@@ -71,9 +80,9 @@ def _rewritten(matter: Matter, closed: Closed, one: ArtifactContent, kind: str) 
     yield matter.finding(
         "artifact-rewritten",
         about="peer",
-        subject=f"artifact:{one.id[:_LONGEST]}",
+        subject=f"artifact:{matter.readings.in_subject(one.id)}",
         evidence=(closed.evidence,),
-        observed={"artifact": one.id[:_LONGEST], "kind": kind, "complete_by": closed.value},
+        observed={"artifact": one.id[:LONGEST], "kind": kind, "complete_by": closed.value},
     )
 
 

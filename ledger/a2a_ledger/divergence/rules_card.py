@@ -41,11 +41,11 @@ def _validator_lied(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[
     weak = etag.startswith("W/")
     if now.raw_hash == before.raw_hash or (weak and not _means_another(record, now, before, lookup)):
         return
-    subject = etag[:_LONGEST]
+    subject = peer.readings.in_subject(etag, _LONGEST)
     if ("validator-lied", subject) in peer.reported:
         return
     observed: dict[str, Json] = {
-        "etag": subject,
+        "etag": etag[:_LONGEST],
         "strength": "weak" if weak else "strong",
         "raw": [before.raw_hash, now.raw_hash],
         "contract": [before.contract_hash, now.contract_hash],

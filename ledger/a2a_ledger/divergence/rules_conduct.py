@@ -8,6 +8,7 @@ from a2a_ledger.card import read_card
 from a2a_ledger.contract import diff
 from a2a_ledger.divergence.peer_case import material_of
 from a2a_ledger.divergence.reading import ACTS, CARD_FETCHED, content, ref, text
+from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ def _refetch_as_input(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     record, case = matter.record, matter.case
     fetched = peer.last_undeclared.get(material_of(record))
     first, last = case.first_answer, case.last_answer
-    if fetched is None or first is None or last is None or case.terminal is not None:
+    if fetched is None or first is None or last is None or case.terminal(record) is not None:
         return
     fetch, bytes_of = fetched
     if fetch.n < last.n or fetch.n < peer.last_sent or (case.last_act is not None and fetch.n < case.last_act.n):
@@ -73,14 +74,32 @@ def _rejected_after_probe(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     """A card fetch of ours between the send and the peer's `rejected`."""
     case = matter.case
     fetched = peer.last_fetch.get(material_of(matter.record))
-    sent = case.sent
-    if fetched is None or sent is None or case.terminal is not None or fetched[0].n < sent.n:
+    sent = _opened_by(matter)
+    if fetched is None or sent is None or case.terminal(matter.record) is not None or fetched[0].n < sent.n:
         return
     observed: dict[str, Json] = {"fetch": fetched[0].n, "sent": sent.n}
-    yield _own(matter, "rejected-after-probe", fetched[0], observed, about="either")
+    yield _own(matter, "rejected-after-probe", fetched[0], observed, about="either", sent=sent)
 
 
-def _own(matter: Matter, rule: str, fetch: Evidence, observed: dict[str, Json], *, about: str = "client") -> Finding:
-    return matter.finding(
-        rule, about=about, subject=fetch.ref["c"], evidence=(fetch, matter.case.sent), observed=observed
-    )
+def _opened_by(matter: Matter) -> Evidence | None:
+    """Return the send that opened the task of the peer: the first one, or the resend that opened another."""
+    case, asked, named = matter.case, matter.asked, text(matter.record.data, "task_id")
+    if not matter.readings.by_peer_task:
+        return case.sent
+    if asked is not None and asked.method in SENDS and asked.task_id is None:
+        return asked.evidence
+    opened = (one for one in case.asked.values() if one.method in SENDS and one.task_id is None)
+    return next((one.evidence for one in opened if named is not None and one.answered_task == named), case.sent)
+
+
+def _own(  # noqa: PLR0913 - the sides of a finding about conduct
+    matter: Matter,
+    rule: str,
+    fetch: Evidence,
+    observed: dict[str, Json],
+    *,
+    about: str = "client",
+    sent: Evidence | None = None,
+) -> Finding:
+    evidence = (fetch, sent or matter.case.sent)
+    return matter.finding(rule, about=about, subject=fetch.ref["c"], evidence=evidence, observed=observed)

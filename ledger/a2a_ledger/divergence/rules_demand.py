@@ -3,6 +3,10 @@
 Certain: a `WWW-Authenticate` challenge, structured error data or data parts, a TLS alert. Suspected:
 words of a status message or an error text. A peer that lists several ways asks for one of them, so
 a list with one frozen way in it is no demand for more.
+
+Data is certain where authentication is due (401, 403, `auth-required`), and elsewhere only if it can
+mean nothing else: by a member that has to do with security alone, by a kind of A2A, by a name out of
+the frozen card. Any form may ask for a `scheme`: "mtls" there is a suspicion, "basic" may be a tariff.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
 from a2a_ledger.divergence.reading import leg_of, members, number, text, texts
+from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import INTERRUPTED
 from a2a_ledger.wire.demand import Demand
 
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
 
 _REFUSED = frozenset({401, 403})
 _HTTP_ERROR = 400
-_LONGEST = 128
 _MOST = 16
 
 _CLASSES = {
@@ -53,6 +57,9 @@ _CLASSES = {
 }
 """What a scheme is called on the wire, letters and digits only -> its class."""
 
+_UNMISTAKABLE = frozenset({BEARER, MUTUAL_TLS, "apiKey"})
+"""Classes that no form of another matter has a word for."""
+
 _NEEDED = r"(?:requir|need|must|missing|provide|present|supply|authenticat|expect)"
 _SUSPICIOUS = {
     MUTUAL_TLS: r"client certificate|mutual[ -]?tls|\bmtls\b",
@@ -73,7 +80,7 @@ def alert_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
         return
     offered = _Offer(frozen)
     if not offered.has(MUTUAL_TLS):
-        yield _certain(matter, offered, Demand(MUTUAL_TLS, (), MUTUAL_TLS, "tls-alert"))
+        yield _asked(matter, offered, Demand(MUTUAL_TLS, (), MUTUAL_TLS, "tls-alert"))
 
 
 def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -87,7 +94,10 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     outside = [demand for demand in demands if not offered.meets(demand)]
     if demands and len(outside) == len(demands):
         for demand in outside:
-            yield _certain(matter, offered, demand)
+            if allowed_any or demand.stated or demand.scheme in offered.table or not matter.readings.by_stated_demand:
+                yield _asked(matter, offered, demand)
+            elif asked_class(demand) in _UNMISTAKABLE:
+                yield _asked(matter, offered, demand, certainty="suspected")
     elif not demands:
         yield from _suspected(matter, offered, leg.text)
 
@@ -100,15 +110,18 @@ def _may_ask(record: Record) -> bool:
     return (number(data, "status") or 0) >= _HTTP_ERROR
 
 
-def _certain(matter: Matter, offered: _Offer, demand: Demand) -> Finding:
-    scheme = demand.scheme[:_LONGEST] or "scope"
-    scopes = [scope[:_LONGEST] for scope in demand.scopes[:_MOST]]
+def _asked(matter: Matter, offered: _Offer, demand: Demand, *, certainty: str = "certain") -> Finding:
+    scheme = demand.scheme or "scope"
+    scopes = [scope[:LONGEST] for scope in demand.scopes[:_MOST]]
+    named = matter.readings.in_subject
+    wanted = " ".join(demand.scopes if matter.readings.whole_names else scopes)
     return matter.finding(
         "auth-demand",
         about="peer",
-        subject=f"{demand.source}:{scheme}:{' '.join(scopes)[:_LONGEST]}",
+        certainty=certainty,
+        subject=f"{demand.source}:{named(scheme)}:{named(wanted)}",
         observed={
-            "asked": scheme,
+            "asked": scheme[:LONGEST],
             "kind": demand.kind,
             "scopes": [*scopes] or None,
             "shown_by": demand.source,

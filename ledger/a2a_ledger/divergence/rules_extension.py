@@ -41,7 +41,7 @@ def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
             yield matter.finding(
                 "extension-dropped",
                 about="client",
-                subject=uri[:_LONGEST],
+                subject=matter.readings.in_subject(uri, _LONGEST),
                 evidence=(matter.case.sent,),
                 observed={"extension": uri[:_LONGEST], "why": why},
             )

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.reading import text
+from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.divergence.spoken import CONTENTS
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 MOST = 16
 """Messages of one history that are found changed; it takes no more to see it."""
-_LONGEST = 128
 
 
 def history_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
@@ -61,8 +61,8 @@ def _changed(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Find
         if len(found) == MOST:
             break
     for name, known in found.items():
-        observed: dict[str, Json] = {"message": name[:_LONGEST], "said_by": "client" if known.ours else "peer"}
-        yield _finding(matter, "content", f"content:{name[:_LONGEST]}", observed, known.evidence)
+        observed: dict[str, Json] = {"message": name[:LONGEST], "said_by": "client" if known.ours else "peer"}
+        yield _finding(matter, "content", f"content:{matter.readings.in_subject(name)}", observed, known.evidence)
 
 
 def _sent_in_another_order(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def _sent_in_another_order(matter: Matter, history: Sequence[MessageContent]) ->
         if known is None or not known.ours:
             continue
         if latest is not None and known.answered is not None and known.answered < latest[1].evidence.ref["ver"]:
-            observed: dict[str, Json] = {"earlier": name[:_LONGEST], "later": latest[0][:_LONGEST]}
+            observed: dict[str, Json] = {"earlier": name[:LONGEST], "later": latest[0][:LONGEST]}
             yield _finding(matter, "order", "order", observed, known.evidence, latest[1].evidence)
             return
         if latest is None or known.evidence.n > latest[1].evidence.n:
@@ -88,7 +88,7 @@ def _shown_in_another_order(matter: Matter, history: Sequence[MessageContent], s
         if name not in before:
             continue
         if latest is not None and before[name] < before[latest]:
-            observed: dict[str, Json] = {"earlier": name[:_LONGEST], "later": latest[:_LONGEST]}
+            observed: dict[str, Json] = {"earlier": name[:LONGEST], "later": latest[:LONGEST]}
             yield _finding(matter, "order", "order", observed, shown.evidence)
             return
         latest = name
@@ -117,7 +117,7 @@ def _gone(matter: Matter, said: Contents, shown: Shown) -> Iterator[Finding]:
         return
     missing = held.index(False)
     observed: dict[str, Json] = {
-        "message": (shown.messages[missing].id or "")[:_LONGEST] or None,
+        "message": (shown.messages[missing].id or "")[:LONGEST] or None,
         "shown": shown.length,
         "now": said.history_length,
         "missing": held.count(False),

@@ -5,43 +5,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.reading import text
+from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import TERMINAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from a2a_ledger.divergence.exchanges import Asked, Said
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.matter import Matter
-    from a2a_ledger.divergence.task_case import Asked, Said
+    from a2a_ledger.events import Json
 
 _SAYS_NOTHING = frozenset({"unknown", "TASK_STATE_UNSPECIFIED", "unspecified", "0"})
 """Spellings by which a peer says that it does not know: A2A has them, they name no state."""
-_LONGEST = 128
 
 
 def protocol_rules(matter: Matter) -> Iterator[Finding]:
     """Hold one message of the peer against what it said before."""
-    if matter.case.terminal is not None:
-        yield from _illegal_transition(matter, matter.case.terminal)
+    terminal, acknowledged = matter.case.terminal(matter.record), matter.case.acknowledged(matter.record)
+    if terminal is not None:
+        yield from _illegal_transition(matter, terminal)
     yield from _unknown_state(matter)
     if matter.asked is not None:
         yield from _identity_swap(matter, matter.asked)
-    if matter.case.acknowledged is not None:
-        yield from _pin_dropped(matter, matter.case.acknowledged)
+    if acknowledged is not None:
+        yield from _pin_dropped(matter, acknowledged)
 
 
 def _illegal_transition(matter: Matter, terminal: Said) -> Iterator[Finding]:
-    """A state after a terminal one.
+    """A state of the peer's task after a terminal one of the same task.
 
     The first terminal state stands. An answer to a request from before it, in another exchange, and
-    an equal redelivery contradict nothing; nor does a push with a state that is not terminal, since
-    a push answers no request of ours and may have been under way for long.
+    an equal redelivery contradict nothing; nor does a state that is not terminal, in a push or in a
+    stream that was taken up again: a push answers no request of ours and may have been under way for
+    long, and a stream that begins anew may tell from the start, what we never saw of it included.
     """
     record, case = matter.record, matter.case
     state = text(record.data, "state_read")
     if state is None or state == terminal.value:
         return
-    if record.data.get("leg") == "push" and state not in TERMINAL:
+    if case.may_be_late(record) and state not in TERMINAL:
         return
     if case.precedes(record, terminal) or case.is_redelivery(record):
         return
@@ -59,10 +62,8 @@ def _unknown_state(matter: Matter) -> Iterator[Finding]:
     spelled = text(matter.record.data, "state")
     if spelled is None or text(matter.record.data, "state_read") is not None or spelled in _SAYS_NOTHING:
         return
-    shown = spelled[:_LONGEST]
-    yield matter.finding(
-        "unknown-state", about="peer", subject=shown, observed={"state": shown, "pointer": "/status/state"}
-    )
+    observed: dict[str, Json] = {"state": spelled[:LONGEST], "pointer": "/status/state"}
+    yield matter.finding("unknown-state", about="peer", subject=matter.readings.in_subject(spelled), observed=observed)
 
 
 def _identity_swap(matter: Matter, asked: Asked) -> Iterator[Finding]:
@@ -83,17 +84,25 @@ def _swap(matter: Matter, asked: Asked, what: str, expected: str, found: str) ->
     return matter.finding(
         "identity-swap",
         about="peer",
-        subject=f"{what}:{found[:_LONGEST]}",
+        subject=f"{what}:{matter.readings.in_subject(found)}",
         evidence=(asked.evidence,),
-        observed={"id": what, "expected": expected[:_LONGEST], "found": found[:_LONGEST]},
+        observed={"id": what, "expected": expected[:LONGEST], "found": found[:LONGEST]},
     )
 
 
 def _pin_dropped(matter: Matter, acknowledged: Said) -> Iterator[Finding]:
-    """A full Task lacks the pin that the peer has acknowledged; updates, messages and history never count."""
+    """A full Task lacks the pin that the peer has acknowledged for it; updates, messages and history never count.
+
+    What may tell of a time before the acknowledgement counts only if it cannot: a finished Task, where the
+    acknowledging one was not yet finished.
+    """
     record, case = matter.record, matter.case
     if record.data.get("pin_seen") is not True or record.data.get("pin") is not None:
         return
+    if case.readings.told_late and case.may_be_late(record):
+        unfinished = acknowledged.value != "" and acknowledged.value not in TERMINAL
+        if text(record.data, "state_read") not in TERMINAL or not unfinished:
+            return
     if case.precedes(record, acknowledged) or case.is_redelivery(record):
         return
     yield matter.finding(

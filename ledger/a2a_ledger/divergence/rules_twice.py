@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.reading import content, is_request, texts
+from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.divergence.spoken import CONTENTS
 from a2a_ledger.wire import Running, repeated_members
 from a2a_ledger.wire.sse import data_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json
     from a2a_ledger.wire import Contents
 
-_LONGEST = 128
 _MOST = 16
 
 
@@ -62,9 +62,9 @@ def _twice(matter: Matter, what: str, name: str, pointer: str, evidence: Evidenc
     return matter.finding(
         "duplicate-id",
         about=_speaker(matter),
-        subject=f"{what}:{name[:_LONGEST]}",
+        subject=f"{what}:{matter.readings.in_subject(name)}",
         evidence=(evidence,),
-        observed={"id": what, "value": name[:_LONGEST], "pointer": pointer},
+        observed={"id": what, "value": name[:LONGEST], "pointer": pointer},
     )
 
 
@@ -82,16 +82,15 @@ def duplicate_keys(matter: Matter) -> Iterator[Finding]:
     """
     if "duplicate-keys" not in texts(matter.record.data.get("flags")):
         return
-    names = [_shown(name) for name in repeated_members(data_of(content(matter.record, "body") or b""))]
+    names = [
+        name.encode("utf-8", "replace").decode()
+        for name in repeated_members(data_of(content(matter.record, "body") or b""))
+    ]
     if names:
-        listed: list[Json] = [*names[:_MOST]]
+        listed: list[Json] = [name[:LONGEST] for name in names[:_MOST]]
         yield matter.finding(
             "duplicate-keys",
             about=_speaker(matter),
-            subject=f"{matter.record.data.get('direction')}:{names[0]}",
+            subject=f"{matter.record.data.get('direction')}:{matter.readings.in_subject(names[0])}",
             observed={"members": listed, "count": len(names)},
         )
-
-
-def _shown(name: str) -> str:
-    return name[:_LONGEST].encode("utf-8", "replace").decode()

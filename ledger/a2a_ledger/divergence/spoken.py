@@ -67,11 +67,24 @@ class Artifact:
     """One artifact as it came in, stream by stream: concurrent streams of one task carry the same chunks."""
 
     streams: dict[str, Running | None] = field(default_factory=dict[str, "Running | None"])
-    """By the request that a stream answers; None: the stream began in its middle."""
+    """By the request that a stream answers; None: it did not begin with the artifact's first chunk.
+
+    What a stream says behind a snapshot is not laid onto it: chunks that it was taken with may come once more, and
+    those of the moment in which it was taken may come in neither.
+    """
     partly: dict[str, None] = field(default_factory=dict[str, None])
     """Digests of what it was while it grew: a peer's store may lag behind its streams."""
     chunks: dict[str, None] = field(default_factory=dict[str, None])
     closed: Closed | None = None
+
+    def laid_together(self, stream: str, chunk: ArtifactContent) -> Running | None:
+        """Return what this stream has of the artifact with one chunk more; None: that is not known."""
+        before = Running() if not chunk.append else self.streams.get(stream)
+        if before is None or chunk.pieces is None:
+            return None
+        after = before.copy()
+        after.add(chunk.pieces)
+        return after
 
 
 @dataclass(slots=True)
@@ -152,12 +165,12 @@ class Spoken:
         stream: str | None,
         state: str | None,
     ) -> None:
-        running = None if not one.pieces else Running(one.pieces)
         if stream is not None:
             artifact.streams.pop(stream, None)
-            keep(artifact.streams, stream, running, STREAMS)
-        if running is None:
+            keep(artifact.streams, stream, None, STREAMS)
+        if not one.pieces:
             return
+        running = Running(one.pieces)
         if artifact.closed is None:
             if state in TERMINAL:
                 artifact.closed = Closed(evidence, state or "", answers, running.digest())
@@ -167,16 +180,12 @@ class Spoken:
             artifact.closed = artifact.closed._replace(digest=running.digest())
 
     def _chunk(self, artifact: Artifact, chunk: ArtifactContent, evidence: Evidence, stream: str) -> None:
+        running = artifact.laid_together(stream, chunk)
+        artifact.streams.pop(stream, None)
+        keep(artifact.streams, stream, running, STREAMS)
         if artifact.closed is None:
-            running = artifact.streams.pop(stream, None)
-            if not chunk.append:
-                running = Running()
-            if chunk.pieces is None:
-                running = None
-            elif running is not None:
-                running.add(chunk.pieces)
+            if running is not None:
                 keep(artifact.partly, running.digest(), None, CHUNKS)
-            keep(artifact.streams, stream, running, STREAMS)
             if chunk.last:
                 artifact.closed = Closed(evidence, "last-chunk", stream, None if running is None else running.digest())
         if chunk.pieces:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.finding import Evidence, evidence_of
+from a2a_ledger.divergence.exchanges import Asked, Ended, Said, remember
+from a2a_ledger.divergence.finding import RULE_SET, Evidence, evidence_of
 from a2a_ledger.divergence.reading import (
     ACTS,
     ADOPTED,
@@ -34,55 +35,18 @@ from a2a_ledger.divergence.reading import (
     texts,
     went_well,
 )
+from a2a_ledger.divergence.readings import READINGS
 from a2a_ledger.divergence.spoken import Spoken
-from a2a_ledger.wire import SENDS, TERMINAL
+from a2a_ledger.wire import SENDS, TERMINAL, payload_digest
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.finding import Finding
+    from a2a_ledger.divergence.readings import Readings
     from a2a_ledger.wire import Contents
 
 SERVER = "server"
 """Side of a message that we recorded as the agent: what the rules hold against a peer, they never hold against us."""
-
-REMEMBERED = 128
-"""Requests, answers and reports of one task that are remembered, newest first."""
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-@dataclass(slots=True)
-class Asked:
-    """A request of ours, and the ids that its answers settled on."""
-
-    evidence: Evidence
-    method: str | None
-    task_id: str | None
-    context_id: str | None
-    version: str | None
-    credential: tuple[str, ...]
-    message_id: str | None = None
-    history_length: int | None = None
-    answered_task: str | None = None
-    answered_context: str | None = None
-    ended: Ended | None = None
-    """Where its stream ended, by the peer's word."""
-
-
-class Said(NamedTuple):
-    """Something that the peer said, and the request that it answers, by its commitment."""
-
-    evidence: Evidence
-    value: str
-    answers: str | None
-
-
-class Ended(NamedTuple):
-    """The event by which a stream ended, and the state that it left the task in."""
-
-    evidence: Evidence
-    state: str | None
 
 
 @dataclass(slots=True)
@@ -90,6 +54,7 @@ class TaskCase:
     """The fold over one task's stream."""
 
     task: str
+    rule_set: str = RULE_SET
     peer: str = ""
     ver: int = -1
     upto: int = -1
@@ -98,8 +63,10 @@ class TaskCase:
     imported: bool = False
     frozen: Frozen | None = None
     first_answer: Evidence | None = None
-    terminal: Said | None = None
-    acknowledged: Said | None = None
+    terminals: dict[str, Said] = field(default_factory=dict[str, "Said"])
+    """The first terminal state of each task of the peer: a resend may open a second one."""
+    pinned: dict[str, Said] = field(default_factory=dict[str, "Said"])
+    """Where each of them acknowledged the pin, with its state then."""
     last_answer: Evidence | None = None
     version: str | None = None
     """Protocol version that the first exchange decided on, where the frozen interface states none."""
@@ -109,7 +76,8 @@ class TaskCase:
     """Where the peer's last answer sent us."""
     worked: set[str] = field(default_factory=set[str])
     """Methods that the peer has answered without an error."""
-    bodies: dict[str, None] = field(default_factory=dict[str, None])
+    sayings: dict[str, None] = field(default_factory=dict[str, None])
+    """Digests of what the peer said of a state."""
     reported: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
     sent: Evidence | None = None
     """The send that opened the task."""
@@ -120,6 +88,11 @@ class TaskCase:
     """What our sends so far asked for, in a header or in the message."""
     _read: tuple[Record, Contents] | None = None
     """The record that was read last: it is judged, and then taken in."""
+
+    @property
+    def readings(self) -> Readings:
+        """How the rule set reads."""
+        return READINGS[self.rule_set]
 
     def contents(self, record: Record) -> Contents:
         """Return what a message record says, read once."""
@@ -133,9 +106,45 @@ class TaskCase:
         answers = ref(record.data, "answers")
         return None if answers is None else self.asked.get(answers["c"])
 
+    def terminal(self, record: Record) -> Said | None:
+        """Return the first terminal state of the peer's task that this speaks of, or of any where it names none."""
+        named = self._task_of(record)
+        return next(iter(self.terminals.values()), None) if named is None else self.terminals.get(named)
+
+    def acknowledged(self, record: Record) -> Said | None:
+        """Return where the peer's task that this speaks of acknowledged the pin."""
+        return self.pinned.get(self._task_of(record) or "")
+
+    def _task_of(self, record: Record) -> str | None:
+        """Return the id that the peer's task goes by, its own or that of the request; None: nobody names one."""
+        if not self.readings.by_peer_task:
+            return ""
+        asked = self.request_of(record)
+        named = text(record.data, "task_id")
+        return named or (None if asked is None else asked.task_id or asked.answered_task)
+
+    def may_be_late(self, record: Record) -> bool:
+        """Say whether this may tell of a time before what is known: a push, or a stream that was taken up again."""
+        if record.data.get("leg") == "push":
+            return True
+        asked = self.request_of(record)
+        streamed = record.data.get("leg") == "stream-event"
+        return self.readings.told_late and streamed and asked is not None and asked.again
+
     def is_redelivery(self, record: Record) -> bool:
-        """Say whether the peer has said exactly these bytes before, on this task."""
-        return _digest(record) in self.bodies
+        """Say whether the peer has said exactly this before, on this task, and need not say it anew.
+
+        Who asks for a task's state is told how it stands now: an answer to that is no redelivery, however equal.
+        """
+        if self.readings.by_payload and record.data.get("leg") == "response":
+            asked = self.request_of(record)
+            if asked is None or not asked.again:
+                return False
+        return self._digest(record) in self.sayings
+
+    def _digest(self, record: Record) -> str:
+        body = content(record, "body") or b""
+        return payload_digest(body) if self.readings.by_payload else hashlib.sha256(body).hexdigest()
 
     def precedes(self, record: Record, said: Said) -> bool:
         """Say whether this answers a request from before `said`, in another exchange: it contradicts nothing."""
@@ -154,7 +163,7 @@ class TaskCase:
         """Take in the next event of the stream, and what the rules said about it."""
         self.ver, self.upto = record.ver, record.n
         for finding in findings:
-            _remember(self.reported, (finding.rule, finding.certainty, finding.subject), None)
+            remember(self.reported, (finding.rule, finding.certainty, finding.subject), None)
         match record.type:
             case "message.recorded.v1":
                 self._message(record)
@@ -173,7 +182,7 @@ class TaskCase:
     def _bound(self, record: Record) -> None:
         task_id, context_id = text(record.data, "task_id"), text(record.data, "context_id")
         if task_id is not None and context_id is not None:
-            _remember(self.contexts, task_id, context_id, keep_first=True)
+            remember(self.contexts, task_id, context_id, keep_first=True)
 
     def _message(self, record: Record) -> None:
         if record.data.get("side") == SERVER:
@@ -192,22 +201,25 @@ class TaskCase:
         self.spoken.request(evidence, said)
         if text(data, "method") in SENDS:
             for uri in carried(record, said):
-                _remember(self.extensions, uri, None)
+                remember(self.extensions, uri, None)
         if text(data, "method") in ACTS:
             self.last_act = evidence
             self.sent = self.sent or evidence
         self.version = self.version or text(data, "wire_version")
+        method = text(data, "method")
         asked = Asked(
             evidence=evidence,
-            method=text(data, "method"),
+            method=method,
             task_id=text(data, "task_id"),
             context_id=text(data, "context_id"),
             version=text(data, "wire_version"),
             credential=schemes_carried(record),
             message_id=text(data, "message_id"),
+            message=None if said.message is None else said.message.digest,
             history_length=asked_history(record, said),
         )
-        _remember(self.asked, record.ref["c"], asked)
+        asked.again = method == "SubscribeToTask" or any(asked.resends(one) for one in self.asked.values())
+        remember(self.asked, record.ref["c"], asked)
 
     def _answer(self, record: Record) -> None:
         data = record.data
@@ -227,21 +239,24 @@ class TaskCase:
                 self.spoken.answered(asked.message_id, record.ver)
         task_id, context_id = text(data, "task_id"), text(data, "context_id")
         if asked is not None and answers_c is not None:
-            _remember(self.asked, answers_c, asked)  # a long stream's request stays among the newest
+            remember(self.asked, answers_c, asked)  # a long stream's request stays among the newest
             asked.answered_task = asked.answered_task or task_id
             asked.answered_context = asked.answered_context or context_id
         if task_id is not None and context_id is not None:
-            _remember(self.contexts, task_id, context_id, keep_first=True)
+            remember(self.contexts, task_id, context_id, keep_first=True)
         state = text(data, "state_read")
         if state is not None:
-            _remember(self.bodies, _digest(record), None)
-            if state in TERMINAL and self.terminal is None:
-                self.terminal = Said(evidence, state, answers_c)
-        if self.acknowledged is None and self.acknowledges(record):
-            self.acknowledged = Said(evidence, "pin", answers_c)
+            remember(self.sayings, self._digest(record), None)
+            if state in TERMINAL:
+                self._first(self.terminals, record, Said(evidence, state, answers_c))
+        if self.acknowledges(record):
+            self._first(self.pinned, record, Said(evidence, state or "", answers_c))
         self.spoken.answer(record, evidence, said, stale=bool(said.history) and self.is_stale(record))
         if asked is not None and asked.ended is None and self._ends(record, said):
             asked.ended = Ended(evidence, state)
+
+    def _first(self, held: dict[str, Said], record: Record, said: Said) -> None:
+        remember(held, self._task_of(record) or "", said, keep_first=True)
 
     def is_stale(self, record: Record) -> bool:
         """Say whether this answers a request from before the history that the peer has shown of its task."""
@@ -249,10 +264,11 @@ class TaskCase:
         return shown is not None and self.precedes(record, Said(shown.evidence, "", shown.answers))
 
     def _ends(self, record: Record, said: Contents) -> bool:
-        """Say whether a stream ends here: by `final` up to 0.3, by a terminal state from 1.0 on."""
+        """Say whether a stream ends here, by `final` up to 0.3, by a terminal state from 1.0 on, as it was asked."""
         if record.data.get("leg") != "stream-event":
             return False
-        agreed = (self.frozen.interface["version"] if self.frozen else None) or self.version or ""
+        asked = self.request_of(record)
+        agreed = (asked and asked.version) or (self.frozen and self.frozen.interface["version"]) or self.version or ""
         return said.final or (text(record.data, "state_read") in TERMINAL and not agreed.startswith("0"))
 
     def acknowledges(self, record: Record) -> bool:
@@ -273,18 +289,3 @@ def carried(record: Record, said: Contents) -> tuple[str, ...]:
 
 TASK_EVENTS = frozenset({ADOPTED, BOUND, CAPTURED, MESSAGE, RECONSTRUCTED})
 """The events that change a task's case."""
-
-
-def _digest(record: Record) -> str:
-    return hashlib.sha256(content(record, "body") or b"").hexdigest()
-
-
-def _remember(held: dict[_K, _V], key: _K, value: _V, *, keep_first: bool = False) -> None:
-    """Keep an entry, and of all entries the newest ones."""
-    if key in held:
-        if keep_first:
-            return
-        del held[key]
-    held[key] = value
-    if len(held) > REMEMBERED:
-        del held[next(iter(held))]

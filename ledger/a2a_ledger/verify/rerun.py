@@ -175,9 +175,10 @@ class Rerun:
             rule_set: the rules that the verifier had read by: what they find must be recorded, under them or under
                 older ones. What is recorded under other rules that are known here is found again under those.
 
-        A finding about the peer as a whole is compared where it was recorded and is else nobody's business here.
+        A finding about the peer as a whole is compared where it was recorded and is else nobody's business here. Rule
+        set 1 found twice what one message says twice; so often it may be recorded, in that order, and no more often.
         """
-        recorded: dict[str, Record] = {}
+        recorded: dict[str, list[Record]] = {}
         shown: dict[int, Record] = {}
         for record in records:
             shown[record.n] = record
@@ -187,13 +188,14 @@ class Rerun:
                 self._hold_profile(record, profile)
         at_the_time = frozenset(recorded)
         since = first_stated(shown.values())
-        rule_sets = {rule_set, *(str(told.data["rule_set"]) for told in recorded.values())}
+        met: dict[str, int] = {}
+        rule_sets = {rule_set, *(str(same[0].data["rule_set"]) for same in recorded.values())}
         for finding in _found(shown.values(), log, profile, rule_sets):
-            told = recorded.pop(violation_tag(finding, profile), None)
-            if told is not None:
-                self._compare(
-                    told, finding, profile, _form_gap(told) or (_gap(_evidence(told), shown, since) if partial else "")
-                )
+            same = recorded.get(tag := violation_tag(finding, profile))
+            if same:
+                told = same.pop(0)
+                met.setdefault(tag, told.n)
+                self._compare(told, finding, profile, _gap_of(told, shown, since, partial=partial))
             elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
                 continue  # recorded under other rules, which say the same of it
             elif finding.trigger.n >= verified_to:
@@ -201,18 +203,17 @@ class Rerun:
                     f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
                 )
             elif finding.task is not None and not self._elsewhere and not (partial and _rests_on_absence(finding)):
-                now = _finding(data_of(violation_of(finding, b"", profile)))
                 gap = _other_form(finding.frozen_form)
                 gap = gap or (_gap([item.n for item in finding.evidence], shown, since) if partial else "")
-                if gap:
-                    self._leave(f"{now} at {finding.trigger.n} comes out where {gap}")
-                else:
-                    self._differ(finding.trigger.n, "finding", "none", now)
-        for told in recorded.values():
-            self._not_found(told, _form_gap(told) or (_gap(_evidence(told), shown, since) if partial else ""))
+                self._not_recorded(finding, profile, gap)
+        for tag, told in ((tag, told) for tag, same in recorded.items() for told in same):
+            if tag in met:
+                self._differ(told.n, "finding", f"once more, as at {met[tag]}", "not again")
+            else:
+                self._not_found(told, _gap_of(told, shown, since, partial=partial))
         self.compared.sort()
 
-    def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, Record]) -> None:
+    def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, list[Record]]) -> None:
         """Keep a recorded finding under the tag by which the re-run will find it."""
         data = record.data
         listed = data.get("not_established")
@@ -224,10 +225,7 @@ class Rerun:
         if not self._hold_profile(record, profile) or not known:
             self.recorded = (*self.recorded, _finding(data))
             return
-        tag = _tag_of(record)
-        if tag in recorded:
-            self._differ(record.n, "finding", f"a second time, as at {recorded[tag].n}", "once")
-        recorded[tag] = record
+        recorded.setdefault(_tag_of(record), []).append(record)
 
     def _hold_profile(self, record: Record, profile: Profile) -> bool:
         """Note that something was recorded under another profile than the one at hand."""
@@ -235,6 +233,14 @@ class Rerun:
         if under != profile.hash:
             self._leave_all(f"event {record.n} was recorded under profile {under}, at hand is {profile.hash}")
         return under == profile.hash
+
+    def _not_recorded(self, finding: Finding, profile: Profile, gap: str) -> None:
+        """Say that a finding comes out that nobody recorded, unless it may only come out as material is missing."""
+        now = _finding(data_of(violation_of(finding, b"", profile)))
+        if gap:
+            self._leave(f"{now} at {finding.trigger.n} comes out where {gap}")
+        else:
+            self._differ(finding.trigger.n, "finding", "none", now)
 
     def _not_found(self, told: Record, gap: str) -> None:
         """Say that a recorded finding does not come out again: it is false, unless material for it is missing."""
@@ -330,9 +336,11 @@ def _gap(evidence: Iterable[int], shown: Mapping[int, Record], since: int | None
     return ""
 
 
-def _evidence(told: Record) -> list[int]:
+def _gap_of(told: Record, shown: Mapping[int, Record], since: int | None, *, partial: bool) -> str:
+    """Say why a recorded finding need not be found again; "" if it must be."""
     listed = told.data.get("evidence_index")
-    return [n for n in listed if isinstance(n, int)] if isinstance(listed, list) else []
+    evidence = [n for n in listed if isinstance(n, int)] if isinstance(listed, list) else []
+    return _form_gap(told) or (_gap(evidence, shown, since) if partial else "")
 
 
 def _engine_of(bundle: Bundle, size: int) -> JsonObject:

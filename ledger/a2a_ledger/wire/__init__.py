@@ -19,6 +19,7 @@ from a2a_ledger.wire.contents import (
     MessageContent,
     Running,
     answer_contents,
+    payload_digest,
     repeated_members,
     request_contents,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "parse_request",
     "parse_response",
     "parse_stream_event",
+    "payload_digest",
     "repeated_members",
     "request_contents",
     "split_stream",

@@ -118,6 +118,16 @@ def answer_contents(
     )
 
 
+def payload_digest(body: bytes) -> str:
+    """Return a digest of what an answer, a stream event or a push says beside its envelope.
+
+    Equal are two that differ in framing, in the id of JSON-RPC, in the wrapping of 1.0, or in the order of members.
+    """
+    _, inner, _ = unwrap(_result(_read(data_of(body)), None))
+    said = body if inner is None else json.dumps(inner, sort_keys=True).encode()
+    return hashlib.sha256(said).hexdigest()
+
+
 def _result(value: Json, status: int | None) -> Json:
     """Return what an answer holds beside its envelope; None: an error, or nothing."""
     if isinstance(value, dict) and "jsonrpc" in value and ("result" in value or "error" in value):
@@ -203,6 +213,12 @@ class Running:
                 self._whole.update(b"text\0" + self._text.digest())
                 self._text, self._is_text = hashlib.sha256(), False
             self._whole.update(piece.kind.encode() + b"\0" + hashlib.sha256(octets).digest())
+
+    def copy(self) -> Running:
+        """Return one that goes on from here by itself."""
+        other = Running()
+        other._whole, other._text, other._is_text = self._whole.copy(), self._text.copy(), self._is_text
+        return other
 
     def digest(self) -> str:
         """Return the digest of the content so far."""

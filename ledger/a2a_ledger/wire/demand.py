@@ -6,7 +6,7 @@ Words in free text are no demand: they are `Leg.text`, and whatever is concluded
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.wire.jsontext import lift
@@ -30,6 +30,13 @@ _KIND_MEMBERS = {
     "mtlsSecurityScheme": "mutualTLS",
 }
 _SCHEMES = ("schemes", "requiredSchemes", "supportedSchemes", "authSchemes", "securitySchemes")
+_OF_SECURITY = frozenset(
+    {
+        *("requiredSchemes", "authSchemes", "securitySchemes", "requiredScheme", "securityScheme", "authScheme"),
+        *("security", "securityRequirements", "auth", "authentication", "authorization"),
+    }
+)
+"""Members that speak of nothing but authentication, they and what stands in them; any form may ask for a `scheme`."""
 _SCHEME = ("scheme", "requiredScheme", "securityScheme", "authScheme", "schemeName")
 _REQUIREMENTS = ("security", "securityRequirements")
 _SCOPES = ("scopes", "requiredScopes", "scope", "requiredScope")
@@ -51,6 +58,8 @@ class Demand:
     """apiKey, http, oauth2, openIdConnect, mutualTLS; None if it is not said."""
     source: str
     """www-authenticate, error-data or status-data."""
+    stated: bool = field(default=True, compare=False)
+    """It can be nothing but a demand for authentication: by its place, by a member of `_OF_SECURITY`, by its kind."""
 
 
 def challenges(values: Iterable[str]) -> tuple[Demand, ...]:
@@ -87,38 +96,48 @@ def structured(value: Json, source: str) -> tuple[Demand, ...]:
     their like), an OpenAPI or A2A security scheme object counts by its kind. At most 64 demands, 8 levels.
     """
     found: list[Demand] = []
-    _walk(value, source, found, _MAX_DEPTH)
-    return tuple(dict.fromkeys(found))[:_MAX_DEMANDS]
+    _walk(value, source, found, _MAX_DEPTH, within=False)
+    stated = {demand for demand in found if demand.stated}
+    once = [replace(demand, stated=demand in stated) for demand in dict.fromkeys(found)]
+    return tuple(once[:_MAX_DEMANDS])
 
 
-def _walk(value: Json, source: str, found: list[Demand], depth: int) -> None:
+def _walk(value: Json, source: str, found: list[Demand], depth: int, *, within: bool) -> None:
+    """Look through a value; `within`: a member of `_OF_SECURITY` holds it."""
     if depth == 0 or len(found) >= _MAX_DEMANDS:
         return
     if isinstance(value, list):
         for item in value:
-            _walk(item, source, found, depth - 1)
+            _walk(item, source, found, depth - 1, within=within)
     if not isinstance(value, dict):
         return
-    found.extend(_of_object(value, source))
+    found.extend(_of_object(value, source, within=within))
     for name, inner in value.items():
         if name not in _SCHEMES and name not in _REQUIREMENTS:
-            _walk(inner, source, found, depth - 1)
+            _walk(inner, source, found, depth - 1, within=within or name in _OF_SECURITY)
 
 
-def _of_object(value: JsonObject, source: str) -> list[Demand]:
+def _of_object(value: JsonObject, source: str, *, within: bool) -> list[Demand]:
     found: list[Demand] = []
     scopes = [scope for name in _SCOPES for scope in _words(value.get(name))]
     kind = _kind(value)
-    names = [text for name in _SCHEME if (text := lift(value.get(name), set()))]
+    names = {name: text for name in _SCHEME if (text := lift(value.get(name), set()))}
     if kind and not names:
-        names = [kind]
-    found.extend(_demand(name, scopes, kind, source) for name in names)
+        names = {"": kind}
+    found.extend(
+        _demand(text, scopes, kind, source, stated=within or kind is not None or name in _OF_SECURITY)
+        for name, text in names.items()
+    )
     for name in _SCHEMES:
         listed = value.get(name)
+        stated = within or name in _OF_SECURITY
         if isinstance(listed, dict):
-            found.extend(_demand(key, _listed(inner) or scopes, _kind(inner), source) for key, inner in listed.items())
+            found.extend(
+                _demand(key, _listed(inner) or scopes, _kind(inner), source, stated=stated or _kind(inner) is not None)
+                for key, inner in listed.items()
+            )
         else:
-            found.extend(_demand(word, scopes, None, source) for word in _words(listed))
+            found.extend(_demand(word, scopes, None, source, stated=stated) for word in _words(listed))
     for name in _REQUIREMENTS:
         alternatives = value.get(name)
         for alternative in alternatives if isinstance(alternatives, list) else []:
@@ -156,7 +175,7 @@ def _words(value: Json) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _demand(scheme: str, scopes: Iterable[str], kind: str | None, source: str) -> Demand:
+def _demand(scheme: str, scopes: Iterable[str], kind: str | None, source: str, *, stated: bool = True) -> Demand:
     unseen: set[str] = set()
     kept = tuple(dict.fromkeys(scope for scope in scopes if lift(scope, unseen)))
-    return Demand(lift(scheme, unseen) or "", kept, kind, source)
+    return Demand(lift(scheme, unseen) or "", kept, kind, source, stated)

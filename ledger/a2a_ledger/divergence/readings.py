@@ -1,0 +1,65 @@
+"""How each rule set reads what happened, where the sets differ: a reading never changes within a released set.
+
+A log is judged again by the set that its findings name, so every reading that was ever released stays here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+LONGEST = 128
+"""Characters of a name that stand in a subject or in what was observed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What one rule set does; docs/rules.md says of each why it is so."""
+
+    once_a_message: bool
+    """What one message says twice is found once."""
+    by_sends: bool
+    """`weaker-authorization` holds a task to what its sends carried, not to what its capture states."""
+    by_peer_task: bool
+    """The first terminal state and the acknowledged pin count for the task of the peer that has them: a resend may
+    open a second one."""
+    by_payload: bool
+    """What is said again is told by what it says, not by its octets with their envelope; a new question is asked
+    anew, whatever the answer."""
+    told_late: bool
+    """A stream that is taken up again, and a push, may tell of a time before what is known."""
+    by_stated_demand: bool
+    """`auth-demand` is certain only by what can mean nothing else."""
+    whole_names: bool
+    """A name that is cut in a subject brings a digest along, so that two long ones stay two."""
+
+    def in_subject(self, name: str, longest: int = LONGEST) -> str:
+        """Return a name as it stands in a subject: whole, or its beginning and a digest of the whole."""
+        if len(name) <= longest:
+            return name
+        if not self.whole_names:
+            return name[:longest]
+        return f"{name[:longest]}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+READINGS: dict[str, Readings] = {
+    "1": Readings(
+        once_a_message=False,
+        by_sends=False,
+        by_peer_task=False,
+        by_payload=False,
+        told_late=False,
+        by_stated_demand=False,
+        whole_names=False,
+    ),
+    "2": Readings(
+        once_a_message=True,
+        by_sends=True,
+        by_peer_task=True,
+        by_payload=True,
+        told_late=True,
+        by_stated_demand=True,
+        whole_names=True,
+    ),
+}
+"""The readings of every rule set, by its name as in `finding.RULE_SETS`."""
