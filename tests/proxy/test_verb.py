@@ -7,21 +7,27 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 import uvicorn
 from click.testing import CliRunner
 
 from a2a_ledger import ContractLedger
 from a2a_ledger.cli import cli
+from tests.proxy.peer import Peer, say, start
+from tests.proxy.serving import Serving
+from tests.proxy.test_streams import SEND as STREAM
+from tests.proxy.test_streams import SSE, event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
+    from a2a_ledger.capture.server.incoming import Receive, Send
     from tests.capture.agent import Agent
+    from tests.proxy.peer import Came
 
 WELL_KNOWN = "/.well-known/agent-card.json"
 ENTRY = "from a2a_ledger.cli import main; main()"
@@ -43,6 +49,45 @@ def test_it_listens_records_and_stops(agent: Agent, tmp_path: Path) -> None:
     with ContractLedger.open(tmp_path / "audit", read_only=True) as ledger:
         fetched = [r for r in ledger.store.read(0, 100) if r.type == "card.fetched.v1"]
     assert [r.content("body") for r in fetched] == [card.content]
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGTERM)], ids=["waits", "at-once"])
+@pytest.mark.parametrize("side", ["client", "server"])
+@pytest.mark.slow
+def test_a_signal_ends_what_runs_with_a_record_and_closes_the_ledger(
+    tmp_path: Path, side: str, signals: tuple[signal.Signals, ...]
+) -> None:
+    async def never_ends(came: Came, send: Send, receive: Receive) -> None:
+        if came.target == b"/rpc":
+            await start(send, 200, SSE)
+            await say(send, event("WORKING"), more=True)
+        await receive()
+
+    base = [sys.executable, "-c", ENTRY, "--ledger", str(tmp_path / "audit"), "--format", "json"]
+    subprocess.run([*base, "init"], check=True, capture_output=True)
+    with Serving(Peer(never_ends)) as upstream:
+        words = [*base, "proxy", "--upstream", upstream.url, "--side", side]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            here = json.loads(process.stdout.readline())["listening"]
+            silent = socket.create_connection(("127.0.0.1", int(here.rpartition(":")[2])))
+            silent.sendall(b"GET /silent HTTP/1.1\r\nhost: x\r\n\r\n")
+            with httpx.stream("POST", f"{here}/rpc", content=STREAM) as answer:
+                coming = answer.iter_raw()
+                assert next(coming) == event("WORKING")
+                for one in signals:
+                    process.send_signal(one)
+                    time.sleep(0.3)  # two signals that come at once are one
+                _, errors = process.communicate(timeout=30)
+            silent.close()
+    assert (process.returncode, "Traceback" in errors) == (0, False)
+    with ContractLedger.open(tmp_path / "audit", read_only=True) as ledger:
+        records = [r for r in ledger.store.read(0, 100) if r.type == "message.recorded.v1"]
+    ended = {r.data["leg"]: r.data["error_kind"] for r in records if r.data.get("error_kind")}
+    assert ended == {"stream-end": "cancelled", "error": "cancelled"}
+    audited = json.loads(subprocess.run([*base, "audit"], check=True, capture_output=True).stdout)
+    assert audited["checkpoint"]["size"] == audited["events"]
+    assert audited["faults"] == []
 
 
 def test_no_piece_of_an_answer_waits_for_an_acknowledgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

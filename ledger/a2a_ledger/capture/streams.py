@@ -98,6 +98,12 @@ class RecordedStream(httpx.AsyncByteStream):
         finally:
             await self._exchange.stream_ended(self._response.status_code, how, text)
 
+    async def stopped(self, error: BaseException) -> None:
+        """Record that it was ended by us, neither by the peer nor by the caller."""
+        if not self._draining:
+            failure = describe_failure(error)
+            await self._end(failure.kind, failure.text)
+
     async def aclose(self) -> None:
         """Record that the caller left early, unless the stream had ended or goes on being drained."""
         if self._draining:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,8 @@ from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from a2a_ledger.capture.proxy import Proxy
     from a2a_ledger.cli.session import Session
 
@@ -56,7 +59,10 @@ def proxy(  # noqa: PLR0913 - one argument an option
 
     JSON-RPC, HTTP+JSON, cards and event streams pass octet for octet; websockets are refused. Clients come here if the
     agent's card names the proxy, or with --rewrite-card, which serves a card of its own making, without the agent's
-    signatures. Answers are asked for without compression. Runs until it is interrupted; needs the extra `server`.
+    signatures. Answers are asked for without compression. Needs the extra `server`.
+
+    Runs until Ctrl-C or SIGTERM. Then nothing new is accepted, what runs has five seconds to end (a second
+    signal: none), what still runs is stopped and recorded as that, the ledger is closed, and the exit code is 0.
     """
     _need_extra()
     from a2a_ledger.capture.proxy import proxy_app  # noqa: PLC0415 - needs the extra, and only this verb does
@@ -123,8 +129,15 @@ def _bound(host: str, port: int, listen: str) -> socket.socket:
 
 
 def _serve(app: Proxy, listening: socket.socket) -> None:
-    """Serve until somebody interrupts."""
+    """Serve until a signal says to stop; whatever was running has recorded by then how it ended."""
     import uvicorn  # noqa: PLC0415 - needs the extra, and only this verb does
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - of any signal the same
+            """Stop; the signal is not raised again afterwards, which would end the process with its ledger open."""
+            if self.should_exit:
+                asyncio.get_running_loop().call_soon_threadsafe(app.stop)
+            self.should_exit = True
 
     config = uvicorn.Config(
         cast("Any", app),
@@ -136,7 +149,7 @@ def _serve(app: Proxy, listening: socket.socket) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    Server(config).run(sockets=[listening])
 
 
 VERBS = (proxy,)

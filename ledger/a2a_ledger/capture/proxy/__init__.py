@@ -8,7 +8,8 @@ side the same forwarding stands behind the agent's middleware. The door is `prox
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import CARD_PATH
@@ -31,20 +32,59 @@ if TYPE_CHECKING:
 __all__ = ["Proxy", "proxy_app"]
 
 
-@dataclass(frozen=True, slots=True)
+_log = logging.getLogger(__name__)
+
+_ENDING_SECONDS = 5.0
+"""How long exchanges that were stopped may take to record how they ended."""
+
+
 class Proxy:
     """A proxy, ready to be served; close it when it is served no more."""
 
-    app: AsgiApp
-    transport: httpx.AsyncBaseTransport
+    def __init__(self, app: AsgiApp, transport: httpx.AsyncBaseTransport) -> None:
+        """Serve an application that sends on by a transport."""
+        self.app = app
+        self.transport = transport
+        self._running: set[asyncio.Task[object]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        await self.app(scope, receive, send)
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        here = asyncio.current_task()
+        if here is None:
+            raise RuntimeError("expected to be served by a task of an event loop")
+        self._running.add(here)
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._running.discard(here)
+
+    def stop(self) -> None:
+        """Stop what is running; each exchange records that it was stopped."""
+        for one in self._running:
+            if not one.cancelling():
+                one.cancel("the proxy was stopped")
 
     async def aclose(self) -> None:
-        """Close the connections to the agent."""
+        """Stop what is still running, wait until it is recorded how it ended, and close the connections to the agent.
+
+        A record that does not come within five seconds is given up: the process must be able to end.
+        """
+        self.stop()
+        if running := list(self._running):
+            _, late = await asyncio.wait(running, timeout=_ENDING_SECONDS)
+            if late:
+                _log.error("%d exchange(s) ended unrecorded: the ledger did not answer", len(late))
         await self.transport.aclose()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        """End everything when the server stops; it tells us before it leaves its event loop."""
+        while (await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
 
 
 def proxy_app(  # noqa: PLR0913 - what a deployment chooses, all named at the call

@@ -18,6 +18,7 @@ from a2a_ledger.capture.proxy.recording import LARGE, TARGET, ProxyTransport
 from a2a_ledger.capture.server.incoming import Incoming
 from a2a_ledger.capture.server.problem import send_problem, send_status
 from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -77,9 +78,6 @@ class Forwarder:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-            return
         if scope["type"] != "http":
             await _refuse_websocket(scope, send)
             return
@@ -88,13 +86,6 @@ class Forwarder:
             await self._serve(request, send)
         finally:
             request.body.close()
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        """Close the connections to the agent when the server stops."""
-        while (await receive())["type"] != "lifespan.shutdown":
-            await send({"type": "lifespan.startup.complete"})
-        await self._transport.aclose()
-        await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, request: Incoming, send: Send) -> None:
         problem = self._problem(request)
@@ -145,6 +136,10 @@ class Forwarder:
             return
         try:
             await self._back(request, response, send)
+        except asyncio.CancelledError as error:
+            if not request.client_left and isinstance(response.stream, RecordedStream):
+                await response.stream.stopped(error)
+            raise
         finally:
             await response.aclose()
 
