@@ -69,6 +69,32 @@ async def test_a_path_is_passed_octet_for_octet(open_ledger: OpenLedger, start_p
     assert peer.came[0].target == b"/a/../b//c%7e?q=a+b&q=%zz"
 
 
+@pytest.mark.parametrize("side", ["client", "server"])
+@pytest.mark.parametrize(
+    ("asked", "came", "host", "path"),
+    [
+        (b"GET http://other.example/a%2Fb?q=1", b"/a%2Fb?q=1", "other.example", "/a%2Fb"),
+        (b"GET HTTP://other.example", b"/", "other.example", "/"),
+        (b"OPTIONS *", b"*", "own.example", ""),
+        (b"OPTIONS http://other.example", b"*", "other.example", ""),
+    ],
+)
+async def test_a_target_in_another_form_passes_with_a_record(
+    open_ledger: OpenLedger, start_proxy: StartProxy, side: str, asked: bytes, came: bytes, host: str, path: str
+) -> None:
+    peer, ledger = Peer(answering(204, b"")), open_ledger()
+    with Serving(peer) as upstream:
+        proxy = start_proxy(ledger, upstream.url, side=side)
+        got = await raw(proxy.port, asked + b" HTTP/1.1\r\nhost: own.example\r\nconnection: close\r\n\r\n")
+    assert b" 204 " in got.split(b"\r\n")[0]
+    (arrived,) = peer.came
+    assert arrived.target == came
+    assert dict(arrived.headers)[b"host"] == f"127.0.0.1:{upstream.port}".encode()
+    request = only(ledger, "message.recorded")[0]
+    base = upstream.url if side == "client" else f"http://{host}"
+    assert str(request.data["url"]).replace("HTTP:", "http:") == base + path
+
+
 async def test_what_belongs_to_one_connection_stays_there(open_ledger: OpenLedger, start_proxy: StartProxy) -> None:
     peer = Peer(answering(200, b"{}", JSON, (b"connection", b"x-mine"), (b"x-mine", b"1"), (b"keep-alive", b"2")))
     with Serving(peer) as upstream:
@@ -211,16 +237,38 @@ async def test_what_is_too_large_to_judge_does_not_pass_where_it_is_enforced(
     assert len(peer.came) == (0 if request_size else 1)
 
 
+@pytest.mark.parametrize("mode", ["observe", "enforce"])
 async def test_a_card_that_passes_for_one_client_is_no_conduct_of_another(
-    open_ledger: OpenLedger, start_proxy: StartProxy
+    open_ledger: OpenLedger, start_proxy: StartProxy, mode: str
 ) -> None:
-    ledger = open_ledger()
-    peer = Peer(answering(200, b"{}", JSON))
-    with Serving(peer) as upstream:
-        proxy = start_proxy(ledger, upstream.url)
-        async with httpx.AsyncClient() as http:
-            await http.get(f"{proxy.url}/.well-known/agent-card.json")
-    assert [record.data["purpose"] for record in only(ledger, "card.fetched")] == ["discovery"]
+    ledger = open_ledger(mode=mode, follow=True)
+    card: dict[str, object] = {"name": "a", "description": "d", "version": "1", "skills": [], "capabilities": {}}
+    card |= {"defaultInputModes": [], "defaultOutputModes": []}
+    task = {"id": "T1", "contextId": "C1", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
+
+    async def answer(came: Came, send: Send, _: Receive) -> None:
+        url = f"http://{dict(came.headers)[b'host'].decode()}/rpc"
+        card["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+        result: object = card if b"Extended" in came.body else {"task": task}
+        await start(send, 200, JSON)
+        whole = card if came.method == "GET" else {"jsonrpc": "2.0", "id": 1, "result": result}
+        await say(send, json.dumps(whole).encode())
+
+    with Serving(Peer(answer)) as upstream:
+        url = start_proxy(ledger, upstream.url).url
+        headers = {"a2a-version": "1.0"}
+        async with httpx.AsyncClient(headers=headers) as one, httpx.AsyncClient(headers=headers) as other:
+            await one.get(f"{url}/.well-known/agent-card.json")
+            await one.post(f"{url}/rpc", content=SEND)
+            fresh = {"cache-control": "no-cache"}
+            assert (await other.get(f"{url}/.well-known/agent-card.json", headers=fresh)).status_code == 200
+            extended = {"jsonrpc": "2.0", "id": 2, "method": "GetExtendedAgentCard"}
+            assert (await other.post(f"{url}/rpc", json=extended)).status_code == 200
+            acts = {"message": {**MESSAGE, "messageId": "m2", "taskId": "T1", "contextId": "C1"}}
+            await one.post(f"{url}/rpc", json={"jsonrpc": "2.0", "id": 3, "method": "SendMessage", "params": acts})
+    ledger.catch_up()
+    assert {record.data["purpose"] for record in only(ledger, "card.fetched")} == {"discovery"}
+    assert only(ledger, "violation.detected") == []
 
 
 @pytest.mark.parametrize(

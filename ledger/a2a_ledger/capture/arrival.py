@@ -59,13 +59,20 @@ class Arrivals:
         if told is not None:
             return told, told.peer
         recent = self._desk.recent_cards(self._transport)
-        listing = [bound for bound in recent if interface_used(bound.interfaces, leg) in bound.interfaces]
-        if listing:
-            chosen = max(listing, key=lambda one: self._fits(one, leg, headers))  # the first of equals
-            self._say_if_unclear(chosen, listing, leg)
+        chosen = self.fitting(recent, leg, headers)
+        if chosen is not None:
             return chosen, chosen.peer
         peer = peer_of(self._desk.ledger.store, leg.url, leg.task_id, tenant=leg.tenant).id
         return next((bound for bound in recent if bound.peer == peer), None), peer
+
+    def fitting(self, cards: Sequence[BoundCard], leg: Leg, headers: Headers) -> BoundCard | None:
+        """Return the card of these, newest first, that a request is most likely made on; None: none lists its url."""
+        listing = [bound for bound in cards if interface_used(bound.interfaces, leg) in bound.interfaces]
+        if not listing:
+            return None
+        chosen = max(listing, key=lambda one: self._fits(one, leg, headers))  # the first of equals
+        self._say_if_unclear(chosen, listing, leg)
+        return chosen
 
     def told_of(self, leg: Leg) -> BoundCard | None:
         """Return the card that the guard's interceptor said this call is made on, if the call is one to it.

@@ -60,9 +60,18 @@ class CardCall:
 class Builds:
     """Answers the application's card GETs, and its calls for an extended card."""
 
-    def __init__(self, desk: Desk, asking: Asking) -> None:
+    def __init__(self, desk: Desk, asking: Asking, *, for_many: bool = False) -> None:
+        """Answer card fetches.
+
+        Args:
+            desk: the guard's shared part.
+            asking: puts the questions.
+            for_many: several applications ask: that one fetches a card says nothing about what another does next, so
+                each fetch counts as a discovery.
+        """
         self._desk = desk
         self._asking = asking
+        self._for_many = for_many
 
     async def card(self, route: Route, *, task: str | None, forced: bool) -> HandedOut:
         """Answer a card GET of the application: from the ledger, or by one fetch.
@@ -123,7 +132,7 @@ class Builds:
         kept, body = self._whole(frozen or desk.views.of(ask.peer).newest(key))
         bound = desk.bound_to(kept, body, peer=ask.peer, route=route) if kept else None
         asked = self._asking.question(ask.peer, kept, bound, state=state)
-        purpose = "discovery" if kept is None and task is None else "application"
+        purpose = "discovery" if self._for_many or (kept is None and task is None) else "application"
         call = CardCall(route.ask.for_purpose(purpose, validate=None, task=task), route, asked, bound, task)
         if kept is not None and bound is not None and state != "intended" and desk.enforces:
             await self._settle(asked, task)
@@ -165,16 +174,21 @@ class Builds:
             raise await self._asking.abort(asked, await desk.new_task(), at)
         await desk.write([self._asking.decision(asked, f"task:{task}" if task else f"peer:{asked.peer}", at)])
 
-    async def hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> None:
-        """Take note that the application gets this card to act on; `changed`: its contract may be a new one."""
+    async def hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> BoundCard | None:
+        """Take note that the application gets this card to act on; `changed`: its contract may be a new one.
+
+        Returns:
+            The card, ready to be frozen; None when no contract can be frozen from it.
+        """
         chosen = self._desk.bound_to(kept, body, peer=route.ask.peer, route=route)
         if chosen is None:
-            return
+            return None
         if changed:
             await self._accept_if_changed(chosen)
         self._desk.remember(chosen)
         if kept.source == "extended":
             extended_came(chosen)
+        return chosen
 
     def _frozen(self, task: str, key: CardIdentity) -> KeptCard | None:
         """Return the card that a task froze, if it is the one asked for: no later one is given in its context."""
@@ -217,7 +231,8 @@ class Builds:
             return await self._asking.ask(peer, kept, bound, state=state, task=task, first_hand=True)
         asked = self._asking.question(peer, kept, bound, state=state)
         if state == "intended" or bound is None or not self._desk.enforces:
-            purpose = "application" if forced or task is not None else "discovery"
+            undeclared = (forced or task is not None) and not self._for_many
+            purpose = "application" if undeclared else "discovery"
             await self._asking.answer(asked, route, purpose, bound, task=task, first_hand=True)
         return asked
 

@@ -197,10 +197,13 @@ class Route:
         return octets([(name, value) for name, value in kept if client.headers.get(name) != value])
 
     async def _send_own(self, ask: CardAsk, *, ours: bool) -> Answer:
+        return await _whole(await self.send(self.own_request(ask, ours=ours)), self.own.url, self.headers)
+
+    def own_request(self, ask: CardAsk, *, ours: bool) -> httpx.Request:
+        """Return the application's own request; `ours`: with our condition in the place of its own."""
         url, headers = self.own
         sent = _conditional(headers, ask, ours=ours)
-        request = httpx.Request("GET", url, headers=octets(sent), extensions=self.extensions)
-        return await _whole(await self.send(request), url, self.headers)
+        return httpx.Request("GET", url, headers=octets(sent), extensions=self.extensions)
 
     def _added_by_client(self, headers: Headers) -> frozenset[tuple[str, str]]:
         client = self.client() if self.client is not None else None

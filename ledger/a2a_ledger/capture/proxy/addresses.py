@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from a2a_ledger.address import normal_url, origin_of
+from a2a_ledger.capture.server.incoming import WHOLE_SERVER
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,22 +40,22 @@ class Addresses:
         """Return where a request goes.
 
         Args:
-            target: path and query as asked.
+            target: path and query as asked; of a question about the server as such one asterisk.
         """
         url = self._urls.get(target)
         if url is None:
             if len(self._urls) >= _REMEMBERED:
                 self._urls.clear()
-            url = self._urls[target] = httpx.URL(f"{self.upstream}{target.decode('latin-1')}")
+            url = self._urls[target] = httpx.URL(f"{self.upstream}{_path(target)}")
         return url
 
     def upstream_target(self, target: bytes) -> bytes:
         """Return path and query as the agent is to see them, octet for octet."""
-        return urlsplit(self.upstream).path.encode() + target
+        return target if target == WHOLE_SERVER else urlsplit(self.upstream).path.encode() + target
 
-    def public_url(self, target: str) -> str:
+    def public_url(self, target: bytes) -> str:
         """Return a url as clients see it."""
-        return f"{self.public}{target}"
+        return f"{self.public}{_path(target)}"
 
     def to_public(self, url: str) -> str | None:
         """Return the proxy's url in the place of one of the agent's; None: it is not under the agent's base url."""
@@ -68,6 +69,10 @@ class Addresses:
 def not_covered(addresses: Addresses, urls: Iterable[str]) -> list[str]:
     """Return the urls that lie elsewhere than the agent's base url: clients go there past the proxy."""
     return [url for url in urls if addresses.to_public(url) is None]
+
+
+def _path(target: bytes) -> str:
+    return "" if target == WHOLE_SERVER else target.decode("latin-1")
 
 
 def _base(url: str, option: str) -> str:

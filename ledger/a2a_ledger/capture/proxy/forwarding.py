@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from a2a_ledger.capture.proxy.recording import LARGE, TARGET, ProxyTransport
-from a2a_ledger.capture.server.incoming import Incoming
+from a2a_ledger.capture.proxy.clients import client_of
+from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, ProxyTransport
+from a2a_ledger.capture.server.incoming import WHOLE_SERVER, Incoming
 from a2a_ledger.capture.server.problem import send_problem, send_status
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.capture.streams import RecordedStream
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from a2a_ledger.capture.proxy.addresses import Addresses
+    from a2a_ledger.capture.proxy.clients import Client
     from a2a_ledger.capture.proxy.rewriting import CardRewriter
     from a2a_ledger.capture.server.incoming import Message, Receive, Scope, Send
 
@@ -82,12 +84,13 @@ class Forwarder:
             await _refuse_websocket(scope, send)
             return
         request = Incoming(scope, receive, Spool(self._keep, self._entropy))
+        client = client_of(scope, request.raw_headers)
         try:
-            await self._serve(request, send)
+            await self._serve(request, client, send)
         finally:
             request.body.close()
 
-    async def _serve(self, request: Incoming, send: Send) -> None:
+    async def _serve(self, request: Incoming, client: Client, send: Send) -> None:
         problem = self._problem(request)
         if problem is not None:
             await send_status(send, *problem)
@@ -100,7 +103,7 @@ class Forwarder:
         if here is not None:
             watch.add_done_callback(lambda done: None if done.cancelled() else here.cancel())
         try:
-            await self._pass(request, send)
+            await self._pass(request, client, send)
         except asyncio.CancelledError:
             if not request.client_left or here is None:
                 raise
@@ -113,24 +116,24 @@ class Forwarder:
         headers = dict(request.raw_headers)
         if b"websocket" in headers.get(b"upgrade", b"").lower():
             return 501, "no-websockets", "websockets are not passed on: A2A has no binding for them"
-        if not request.target.startswith(b"/"):
-            return 400, "odd-target", "expected a path that begins with a slash"
+        if not request.target.startswith(b"/") and request.target != WHOLE_SERVER:
+            return 400, "odd-target", "expected a path that begins with a slash, a url, or one asterisk"
         if self._via in headers.get(b"via", b""):
             return 508, "loop", "this request came from here: --upstream leads back to the proxy"
         return None
 
     # ---- there
 
-    async def _pass(self, request: Incoming, send: Send) -> None:
+    async def _pass(self, request: Incoming, client: Client, send: Send) -> None:
         try:
-            response = await self._transport.handle_async_request(self._request(request))
+            response = await self._transport.handle_async_request(self._request(request, client))
         except LedgerError as error:
             await send_problem(send, error)
             return
         except httpx.TimeoutException as error:
             await send_status(send, 504, "upstream-timeout", f"the agent did not answer: {type(error).__name__}")
             return
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             detail = f"no whole answer came from the agent: {type(error).__name__}: {error}"
             await send_status(send, 502, "upstream-failed", detail)
             return
@@ -143,10 +146,10 @@ class Forwarder:
         finally:
             await response.aclose()
 
-    def _request(self, request: Incoming) -> httpx.Request:
+    def _request(self, request: Incoming, client: Client) -> httpx.Request:
         """Return what is sent to the agent."""
         target = self._addresses.upstream_target(request.target)
-        extensions: dict[str, Any] = {"timeout": _TIMEOUT, "target": target}
+        extensions: dict[str, Any] = {"timeout": _TIMEOUT, "target": target, CLIENT: client}
         headers = _passed(request.raw_headers, _OURS)
         headers.append((b"via", self._via))
         upstream = self._addresses.upstream_url(request.target)
@@ -191,7 +194,7 @@ class Forwarder:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except LedgerError as error:
             _log.error("%s: an answer was stopped on its way: %s", request.url, error)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             _log.error("%s: the agent's answer broke off: %s", request.url, error)
 
 

@@ -19,6 +19,8 @@ from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing, open_exchange
+from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, Clients, asking
+from a2a_ledger.capture.proxy.passed_card import PassedRoute
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import Route, as_read, pairs
 from a2a_ledger.capture.sends import Sends
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+CLIENT = "a2a_ledger_client"
+"""Request extension: the `Client` that sends it."""
+
 LARGE = "a2a_ledger_large"
 """Request extension: the spool of a body that is too long to be read."""
 
@@ -52,7 +57,6 @@ TARGET = "a2a_ledger_target"
 ANY_VERSION = ("1.0", "0.3", "0.2", "0.1")
 """Protocol versions of the clients behind a proxy: it is made for all of them."""
 
-_NOT_MODIFIED = 304
 _OF_A_BODY = {"content-length", "content-type", "transfer-encoding"}
 _MAX_LISTED = 1024
 """Targets whose url is remembered: a query is the client's to choose."""
@@ -89,6 +93,9 @@ class ProxyTransport(GuardTransport):
         self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, builds: Builds, addresses: Addresses
     ) -> None:
         super().__init__(inner, desk, sends, builds)
+        self._clients = Clients()
+        if not desk.enforces:
+            self._arrivals = ClientArrivals(desk, self, self._clients)
         self._addresses = addresses
         self._listed: dict[bytes, httpx.URL] = {}
 
@@ -112,9 +119,9 @@ class ProxyTransport(GuardTransport):
             redact: the user's own redaction.
         """
         desk = Desk(ledger, client_versions=ANY_VERSION, redact=redact)
-        asking = Asking(desk) if desk.enforces else Watching(desk)
-        sends = Sends(desk, asking) if desk.enforces else WatchedSends(desk, asking)
-        made = cls(Redirecting(inner), desk, sends, Builds(desk, asking), addresses)
+        question = Asking(desk) if desk.enforces else Watching(desk)
+        sends = Sends(desk, question) if desk.enforces else WatchedSends(desk, question)
+        made = cls(Redirecting(inner), desk, sends, Builds(desk, question, for_many=True), addresses)
         made.rewrites = rewrites
         return made
 
@@ -122,6 +129,7 @@ class ProxyTransport(GuardTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request on, recorded; see `GuardTransport`."""
+        asking.set(request.extensions.get(CLIENT, NOBODY))
         spool = request.extensions.get(LARGE)
         if not isinstance(spool, Spool):
             return await super().handle_async_request(request)
@@ -147,7 +155,7 @@ class ProxyTransport(GuardTransport):
             return upstream
         known = self._listed.get(target)
         if known is None:
-            public = httpx.URL(self._addresses.public_url(target.decode("latin-1")))
+            public = httpx.URL(self._addresses.public_url(target))
             known = public if self._is_listed(str(public)) and not self._is_listed(str(upstream)) else upstream
             if len(self._listed) >= _MAX_LISTED:
                 self._listed.clear()
@@ -175,16 +183,21 @@ class ProxyTransport(GuardTransport):
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "target"}}
         bodiless = [(name, value) for name, value in headers if name.lower() not in _OF_A_BODY]
-        route = Route(ask, self._inner.handle_async_request, bodiless, extensions, self)
+        send = self._inner.handle_async_request
+        route, passing = Route(ask, send, bodiless, extensions, self), PassedRoute(ask, send, bodiless, extensions)
         desk.cards.remember(route)
         # Several clients stand behind one proxy: that one reads the card says nothing about what another does next.
-        fetched = await desk.cards.fetch(route, purpose="discovery", validate=None, first_hand=True)
+        fetched = await desk.cards.fetch(passing, purpose="discovery", validate=None, first_hand=True)
         if fetched.error is not None:
             raise fetched.error
         if fetched.kept is not None and fetched.kept.usable:
-            await self._builds.hand_out(fetched.kept, fetched.body, route)
-        body = b"" if fetched.status == _NOT_MODIFIED else fetched.body
-        return httpx.Response(fetched.status or 0, headers=as_read(fetched.headers), content=body, request=request)
+            bound = await self._builds.hand_out(fetched.kept, fetched.body, route)
+            if bound is not None:
+                self._clients.reads(asking.get(), bound)
+        came = passing.passed
+        if came is None:
+            raise LedgerError("expected an answer of the agent beside its record, found none")
+        return httpx.Response(came.status, headers=came.headers, stream=httpx.ByteStream(came.body), request=request)
 
     # ---- everything else
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from a2a_ledger.capture.attribution import card_source
 from a2a_ledger.capture.method_card import CARD_METHOD
 from a2a_ledger.capture.proxy.addresses import not_covered
+from a2a_ledger.capture.server.answering import decoded
 from a2a_ledger.card import read_card
 from a2a_ledger.wire import parse_request
 
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 _LISTS = ("supportedInterfaces", "additionalInterfaces", "supported_interfaces", "additional_interfaces")
 _SUCCESS = range(200, 300)
 _REDIRECTS = range(300, 400)
+_OF_OCTETS = {b"content-encoding", b"content-length"}
 _MAY_CALL = b"xtended"
 """What every spelling of the method that answers with a card has in it."""
 
@@ -69,11 +71,12 @@ class CardRewriter:
         """Return an answer with the proxy's urls; one that holds no card that can be read comes back as it is."""
         if status in _REDIRECTS:
             return [(k, self._location(v) if k.lower() == b"location" else v) for k, v in headers], body
-        if any(name.lower() == b"content-encoding" for name, _ in headers):
-            self._say("a card came in a content coding that was not asked for: it passes as it is")
+        plain, undecoded = decoded([(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers], body)
+        if undecoded:
+            self._say("a card came in a content coding that cannot be read: it passes as it is")
             return headers, body
         is_card = self._is_card(request)
-        new = self._of(body) if is_card else self._of_answer(body)
+        new = self._of(plain) if is_card else self._of_answer(plain)
         if new is None:
             return headers, body
         if self._served is not None:
@@ -81,7 +84,7 @@ class CardRewriter:
             document = new if is_card else _octets(json.loads(new)["result"])
             fetch = self._fetch_of(str(self._addresses.upstream_url(request.target)))
             await self._served.served(url, status, document, headers=request.headers, fetch=fetch)
-        kept = [(name, value) for name, value in headers if name.lower() != b"content-length"]
+        kept = [(name, value) for name, value in headers if name.lower() not in _OF_OCTETS]
         return [*kept, (b"content-length", str(len(new)).encode())], new
 
     # ---- inside

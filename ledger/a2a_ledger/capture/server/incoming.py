@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 _PORTS = {"http": 80, "https": 443}
 GONE = "http.disconnect"
+WHOLE_SERVER = b"*"
+"""The target of a request about the server as such: it has no path."""
+
+_ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 
 
 class Incoming:
@@ -27,8 +32,9 @@ class Incoming:
         """Take over a request whose body nobody has read."""
         self.method: str = scope["method"]
         self.raw_headers: list[tuple[bytes, bytes]] = list(scope["headers"])
-        self.target: bytes = _target(scope)
-        self.url = f"{_origin(scope, self.raw_headers)}{self.target.decode('latin-1')}"
+        self.target, origin = _target(scope)
+        path = "" if self.target == WHOLE_SERVER else self.target.decode("latin-1")
+        self.url = f"{origin or _origin(scope, self.raw_headers)}{path}"
         self.body = spool
         self.client_left = False
         self._receive = receive
@@ -79,11 +85,19 @@ class Incoming:
         return self.client_left
 
 
-def _target(scope: Scope) -> bytes:
-    """Return path and query as they were asked."""
+def _target(scope: Scope) -> tuple[bytes, str | None]:
+    """Return path and query as they were asked, and scheme and authority where the target itself names them.
+
+    A target may be a whole url, whose authority counts then and not the Host header, or the one asterisk of a question
+    about the server as such (RFC 9112 sections 3.2.2 and 3.2.4).
+    """
     path: bytes = scope.get("raw_path") or str(scope["path"]).encode()
     query: bytes = scope.get("query_string", b"")
-    return path + b"?" + query if query else path
+    named = _ABSOLUTE.match(path)
+    if named is None:
+        return path + b"?" + query if query else path, None
+    rest = path[named.end() :] or (b"*" if scope["method"] == "OPTIONS" and not query else b"/")
+    return rest + b"?" + query if query else rest, named[0].decode("latin-1")
 
 
 def _origin(scope: Scope, headers: list[tuple[bytes, bytes]]) -> str:

@@ -1,0 +1,126 @@
+"""Several clients behind one observing proxy: each task is held to the card that its own client read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.proxy.conftest import only
+from tests.proxy.peer import Peer, say, start
+from tests.proxy.serving import Serving
+from tests.proxy.test_passing import ANSWER, JSON, MESSAGE
+
+if TYPE_CHECKING:
+    from a2a_ledger.capture.server.incoming import Receive, Send
+    from tests.proxy.conftest import OpenLedger, StartProxy
+    from tests.proxy.peer import Came
+
+CARD = "/.well-known/agent-card.json"
+
+
+class Rotating:
+    """An agent whose card asks for a bearer token from some moment on."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.secured = False
+
+    async def __call__(self, came: Came, send: Send, _: Receive) -> None:
+        await start(send, 200, JSON)
+        await say(send, self.card() if CARD.encode() in came.target else ANSWER)
+
+    def card(self) -> bytes:
+        interface = {"url": f"{self.url}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        card: dict[str, object] = {"name": "r", "description": "d", "version": "1", "skills": [], "capabilities": {}}
+        card |= {"defaultInputModes": [], "defaultOutputModes": [], "supportedInterfaces": [interface]}
+        if self.secured:
+            card["securitySchemes"] = {"b": {"httpAuthSecurityScheme": {"scheme": "bearer"}}}
+            card["securityRequirements"] = [{"schemes": {"b": {"list": []}}}]
+        return json.dumps(card).encode()
+
+
+def client(program: str, **headers: str) -> httpx.AsyncClient:
+    """Return a client of a program; each is a connection of its own."""
+    return httpx.AsyncClient(headers={"user-agent": program, "a2a-version": "1.0", **headers}, trust_env=False)
+
+
+async def send(http: httpx.AsyncClient, url: str, message: str, **headers: str) -> None:
+    params = {"message": {**MESSAGE, "messageId": message}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    assert (await http.post(f"{url}/rpc", json=call, headers=headers)).content == ANSWER
+
+
+async def test_each_task_is_held_to_the_card_that_its_client_read(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    ledger, agent = open_ledger(mode="observe"), Rotating()
+    with Serving(Peer(agent)) as upstream:
+        agent.url = upstream.url
+        url = start_proxy(ledger, upstream.url).url
+        async with client("same") as a, client("same") as b, client("other") as c, client("none") as d:
+            await a.get(url + CARD)
+            await c.get(url + CARD)
+            async with client("other") as again:
+                await send(again, url, "another-connection-before")
+            agent.secured = True
+            await b.get(url + CARD)
+            await send(a, url, "a")
+            await send(b, url, "b")
+            await send(d, url, "never-read-one")
+            async with client("other") as again:
+                await send(again, url, "another-connection")
+            async with client("same") as unclear:
+                await send(unclear, url, "either")
+    first, _, second = [record.data.get("contract_hash") for record in only(ledger, "card.fetched")]
+    assert first != second
+    frozen = {
+        ledger.store.read_stream(record.stream)[2].data["message_id"]: record.data.get("contract_hash")
+        for record in only(ledger, "contract.captured")
+    }
+    assert frozen == {
+        "another-connection-before": first,
+        "a": first,
+        "b": second,
+        "never-read-one": None,
+        "another-connection": first,
+        "either": None,
+    }
+
+
+async def test_a_card_that_was_read_with_a_credential_is_not_that_of_a_caller_without_it(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    ledger, agent = open_ledger(mode="observe"), Rotating()
+    with Serving(Peer(agent)) as upstream:
+        agent.url = upstream.url
+        url = start_proxy(ledger, upstream.url).url
+        async with client("same") as a, client("same") as b:
+            await a.get(url + CARD)
+            agent.secured = True
+            await b.get(url + CARD, headers={"authorization": "Bearer of-b"})
+        async with client("same") as later:
+            await send(later, url, "of-a")
+            await send(later, url, "of-b", authorization="Bearer of-b")
+    first, _ = [record.data.get("contract_hash") for record in only(ledger, "card.fetched")]
+    assert [record.data.get("contract_hash") for record in only(ledger, "contract.captured")] == [first, None]
+
+
+@pytest.mark.parametrize("said", ["1.2.3.4", "5.6.7.8"])
+async def test_clients_behind_another_proxy_are_told_apart_by_what_it_says(
+    open_ledger: OpenLedger, start_proxy: StartProxy, said: str
+) -> None:
+    ledger, agent = open_ledger(mode="observe"), Rotating()
+    with Serving(Peer(agent)) as upstream:
+        agent.url = upstream.url
+        url = start_proxy(ledger, upstream.url).url
+        async with client("front") as front:  # one connection for all of its clients
+            await front.get(url + CARD, headers={"x-forwarded-for": "1.2.3.4"})
+            agent.secured = True
+            await front.get(url + CARD, headers={"x-forwarded-for": "5.6.7.8"})
+            await send(front, url, "m", **{"x-forwarded-for": said})
+    fetched = [record.data.get("contract_hash") for record in only(ledger, "card.fetched")]
+    (frozen,) = only(ledger, "contract.captured")
+    assert frozen.data["contract_hash"] == fetched[0 if said == "1.2.3.4" else 1]
