@@ -42,6 +42,14 @@ async def read_into(got: bytearray, url: str) -> None:
             got += chunk
 
 
+async def wait_until(seen: asyncio.Event) -> None:
+    """Wait for what another event loop says."""
+    for _ in range(500):
+        if seen.is_set():
+            return
+        await asyncio.sleep(0.01)
+
+
 def ends(ledger: ContractLedger) -> list[Record]:
     return [record for record in only(ledger, "message.recorded") if record.data["leg"] == "stream-end"]
 
@@ -145,6 +153,53 @@ async def test_a_client_that_leaves_before_the_answer_leaves_a_record(
             await asyncio.sleep(0.01)
     assert left == ["http.disconnect"]
     assert [r.data["error_kind"] for r in errors] == ["cancelled" if side == "client" else "closed"]
+
+
+async def test_a_long_answer_that_is_no_event_stream_passes_as_it_comes_where_nothing_is_refused(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    seen = asyncio.Event()
+
+    async def answer(_: Came, send: Send, __: Receive) -> None:
+        await start(send, 200, (b"content-type", b"application/x-ndjson"))
+        await say(send, b'{"n":1}\n', more=True)
+        await wait_until(seen)  # the rest comes when the client has that
+        await say(send, b'{"n":2}\n')
+
+    ledger, got = open_ledger(mode="observe"), b""
+    with Serving(Peer(answer)) as upstream:
+        url = start_proxy(ledger, upstream.url).url
+        async with httpx.AsyncClient() as http, http.stream("POST", f"{url}/rpc", content=SEND) as response:
+            async for chunk in response.aiter_raw():
+                got += chunk
+                assert seen.is_set() or len(only(ledger, "message.recorded")) == 1
+                seen.set()
+        assert got == b'{"n":1}\n{"n":2}\n'
+        assert only(ledger, "message.recorded")[-1].content("body") == got  # recorded before its end was here
+
+
+async def test_what_came_of_a_long_answer_is_recorded_when_the_client_leaves(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    async def answer(_: Came, send: Send, receive: Receive) -> None:
+        await start(send, 200, (b"content-type", b"application/x-ndjson"))
+        await say(send, b'{"n":1}\n', more=True)
+        await receive()
+
+    ledger = open_ledger(mode="observe")
+    with Serving(Peer(answer)) as upstream:
+        url = start_proxy(ledger, upstream.url).url
+        async with httpx.AsyncClient() as http, http.stream("POST", f"{url}/rpc", content=SEND) as response:
+            async for _ in response.aiter_raw():
+                break
+        for _try in range(500):
+            if len(only(ledger, "message.recorded")) == 3:
+                break
+            await asyncio.sleep(0.01)
+    _, came, failed = only(ledger, "message.recorded")
+    assert came.content("body") == b'{"n":1}\n'
+    assert "truncated" in list(came.data["flags"] or ())  # type: ignore[arg-type]  # a list of texts
+    assert (failed.data["leg"], failed.data["error_kind"]) == ("error", "cancelled")
 
 
 @pytest.mark.parametrize("side", ["client", "server"])

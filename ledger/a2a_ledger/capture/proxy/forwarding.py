@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from a2a_ledger.capture.proxy.clients import client_of
-from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, ProxyTransport
+from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, WITHOUT_BODY, ProxyTransport
 from a2a_ledger.capture.server.incoming import WHOLE_SERVER, Incoming
 from a2a_ledger.capture.server.problem import send_problem, send_status
 from a2a_ledger.capture.server.spool import Spool
@@ -43,7 +43,6 @@ _ONE_CONNECTION = frozenset(
 _OURS = frozenset({b"host", b"expect", b"content-length"})
 """Headers of a request that are made anew: for whom it is, and how long it is."""
 
-_WITHOUT_BODY = frozenset({204, 304})
 _INFORMATIONAL = range(100, 200)
 _CONNECT_SECONDS = 10.0
 _TIMEOUT = {"connect": _CONNECT_SECONDS, "read": None, "write": None, "pool": None}
@@ -185,7 +184,7 @@ class Forwarder:
                 headers, body = await self._rewriter.rewritten(request, response.status_code, headers, body)
                 chunks = _one(body)
             status = response.status_code
-            bodiless = request.method == "HEAD" or status in _WITHOUT_BODY or status in _INFORMATIONAL
+            bodiless = request.method == "HEAD" or status in WITHOUT_BODY or status in _INFORMATIONAL
             await send({"type": "http.response.start", "status": status, "headers": headers})
             if not bodiless:
                 async for chunk in chunks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -20,6 +21,7 @@ from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing, open_exchange
 from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, Clients, asking
+from a2a_ledger.capture.proxy.passed_body import AsItComes, Spooled
 from a2a_ledger.capture.proxy.passed_card import PassedRoute
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import Route, as_read, pairs
@@ -31,7 +33,6 @@ from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.exchange import Exchange
@@ -58,6 +59,9 @@ ANY_VERSION = ("1.0", "0.3", "0.2", "0.1")
 """Protocol versions of the clients behind a proxy: it is made for all of them."""
 
 _OF_A_BODY = {"content-length", "content-type", "transfer-encoding"}
+WITHOUT_BODY = frozenset({204, 304})
+"""Statuses of answers that have no body whatever their headers say."""
+
 _MAX_LISTED = 1024
 """Targets whose url is remembered: a query is the client's to choose."""
 
@@ -213,6 +217,11 @@ class ProxyTransport(GuardTransport):
             return httpx.Response(response.status_code, headers=as_read(headers), stream=stream)
         ledger = self._desk.ledger
         body = Spool(ledger.settings.keep_body, ledger.entropy)
+        if not self._desk.enforces and _may_take_long(request, response):
+            whole = partial(self._whole, exchange, response.status_code, headers, body)
+            broke_off = partial(self._broke_off, exchange, response.status_code, headers, body)
+            passed = AsItComes(response, body, whole, broke_off)
+            return httpx.Response(response.status_code, headers=response.headers, stream=passed)
         try:
             async for chunk in response.aiter_raw():
                 body.add(chunk)
@@ -280,16 +289,7 @@ class Redirecting(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class Spooled(httpx.AsyncByteStream):
-    """A body that was recorded, given on."""
-
-    def __init__(self, body: Spool) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._body.chunks():
-            yield chunk
-
-    async def aclose(self) -> None:
-        """Forget it."""
-        self._body.close()
+def _may_take_long(request: httpx.Request, response: httpx.Response) -> bool:
+    """Say whether an answer has a body whose length the agent did not know when it began it."""
+    has_body = request.method != "HEAD" and response.status_code not in WITHOUT_BODY
+    return has_body and "content-length" not in response.headers
