@@ -28,6 +28,7 @@ from a2a_ledger.capture.own_route import Waiting, nobody_waits
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, as_read, pairs, redirected_from
+from a2a_ledger.capture.routed import Routed
 from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.method_card import Again
-    from a2a_ledger.capture.routed import Routed
     from a2a_ledger.capture.sends import Sends
     from a2a_ledger.wire import Headers, Leg
 
@@ -63,8 +63,9 @@ _SEND_SPELLINGS = tuple(f'"{spelled}"'.encode() for spelled, method in METHODS.i
 class GuardTransport(httpx.AsyncBaseTransport):
     """Records and guards what passes through it to another transport."""
 
-    def __init__(self, inner: Routed, desk: Desk, sends: Sends, builds: Builds) -> None:
+    def __init__(self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, builds: Builds) -> None:
         self._inner = inner
+        self._another = inner.another if isinstance(inner, Routed) else None
         self._desk = desk
         self._sends = sends
         self._builds = builds
@@ -160,7 +161,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         led_to = Hop(url, headers) if follows is not None else None
         first = follows.headers if follows is not None else headers
         send = self._inner.handle_async_request
-        route = Route(ask, send, first, extensions, self, self.client, led_to, self._served, apart=self._inner.another)
+        route = Route(ask, send, first, extensions, self, self.client, led_to, self._served, apart=self._another)
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
         answer = await self._builds.card(route, task=self._task_of(ask.peer), forced=asked_fresh or ask.conditional)
         response = httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)

@@ -33,7 +33,6 @@ from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
 
 if TYPE_CHECKING:
-
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.peerview import KeptCard

@@ -10,6 +10,7 @@ from a2a_ledger.codec import SECRET, Hole, part_hasher
 from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
+    from _hashlib import HASH
     from collections.abc import Callable, Iterator
 
     from a2a_ledger.wire import Headers, Leg
@@ -28,7 +29,8 @@ class Spool:
             entropy: gives random octets, for the salt of what is over that.
         """
         self._keep = keep
-        self._hasher = part_hasher(entropy(SECRET))
+        self._entropy = entropy
+        self._hasher: HASH | None = None
         self._head = bytearray()
         self._over = 0
         self._file: IO[bytes] | None = None
@@ -42,6 +44,8 @@ class Spool:
         self._head += chunk[:room]
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        if self._hasher is None:
+            self._hasher = part_hasher(self._entropy(SECRET))
         rest = chunk[room:]
         self._file.write(rest)
         self._hasher.update(rest)
@@ -55,7 +59,7 @@ class Spool:
     @property
     def tail(self) -> Hole | None:
         """Return what a record says of the rest; None: there is none."""
-        return Hole(self._over, self._hasher.digest()) if self._over else None
+        return Hole(self._over, self._hasher.digest()) if self._hasher is not None else None
 
     @property
     def size(self) -> int:
