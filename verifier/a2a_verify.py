@@ -1330,6 +1330,9 @@ def _leads_back(key: Key, keys: Keys, trusted: Sequence[Key]) -> bool:
     seen: set[Key] = set()
     while key in keys.follows and key not in seen:
         seen.add(key)
+        old, at = keys.terms.get(keys.follows[key]), keys.terms[key].added + 1
+        if old is not None and not old.covers(at):  # it had ended before, or is not to be trusted at that size
+            return False
         key = keys.follows[key]
         if key in trusted:
             return True

@@ -17,6 +17,8 @@ from a2a_ledger.errors import LedgerError
 from a2a_ledger.merkle import verify_consistency
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from a2a_ledger.keys import Signer
     from a2a_ledger.store import Store
     from a2a_ledger.store.mark import HighWaterMark
@@ -36,7 +38,7 @@ SPACING = 0.25
 class HeadSigner:
     """Signs the head of one log; safe to run in several processes, of which one signs at a time."""
 
-    def __init__(self, store: Store, signer: Signer, mark: HighWaterMark) -> None:
+    def __init__(self, store: Store, signer: Callable[[], Signer], mark: HighWaterMark) -> None:
         self._store = store
         self._signer = signer
         self._mark = mark
@@ -60,7 +62,7 @@ class HeadSigner:
             size = self._store.size()
             self._store.check_open(self._checked, size)
             head = Checkpoint(self._store.origin, size, self._store.root(size))
-            note = sign_checkpoint(head, self._signer)
+            note = sign_checkpoint(head, self._signer())  # no rotation comes in between: it holds the mark as well
             held.advance(note, head, lambda old: self._prove(old, head))
             self._store.save_checkpoint(size, note)
             self._signed = self._checked = size

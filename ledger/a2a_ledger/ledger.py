@@ -24,9 +24,10 @@ from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
 from a2a_ledger.home import LedgerHome
+from a2a_ledger.key_ring import KeyRing
 from a2a_ledger.making import make, new_keys, open_log
 from a2a_ledger.settings import Settings, read_settings
-from a2a_ledger.store import Appended, Store, head_verifiers, load_signers, open_store
+from a2a_ledger.store import Appended, Store, head_verifiers, open_store
 from a2a_ledger.store.mark import HighWaterMark
 
 if TYPE_CHECKING:
@@ -90,12 +91,12 @@ class ContractLedger:
         self.origin = store.origin
         self.settings = settings
         self.profile: Profile = settings.read_profile(home.root if home else Path())
-        self.signers = dict(signers)
+        self.signers = signers
         self.mark = mark
         self.clock = clock
         self.entropy = entropy
         self.probe: Callable[[str], Awaitable[str]] | None = None
-        self._heads = HeadSigner(store, self.signers["log"], mark) if mark and "log" in self.signers else None
+        self._heads = HeadSigner(store, lambda: signers["log"], mark) if mark and "log" in signers else None
         self._followers: FollowerThread | None = None
         self._closing = threading.Lock()
         self._closed = False
@@ -149,11 +150,11 @@ class ContractLedger:
         chosen.peer_card_keys(home.root)  # what cannot be used is said now, before anything is opened
         chosen.read_profile(home.root)
         chosen.witness_policy(home.root)
-        signers: dict[str, Signer] = {}
+        signers: Mapping[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:
             if not store.read_only:
-                signers = load_signers(store, home.key_files())
+                signers = KeyRing(store, home.keys)
             mark = _mark_of(home, store, chosen)
             ledger = cls(
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy

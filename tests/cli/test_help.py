@@ -83,7 +83,12 @@ def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
     shutil.copy("ours.zip", "honest.zip")
     vkey = (home / "ours.txt").read_text().split()[1]
     violation = json.loads(run("--ledger", ledger, "--format", "json", "violations").stdout.splitlines()[0])
-    known = {"acme/audit-1b9e04c7+5f2c91aa+AXk…": vkey, "ack 45": f"ack {violation['position']}"}
+    export = json.loads(run("--ledger", ledger, "--format", "json", "keys", "list").stdout.splitlines()[2])
+    known = {
+        "acme/audit-1b9e04c7+5f2c91aa+AXk…": vkey,
+        "ack 45": f"ack {violation['position']}",
+        "revoke 5f2c91aa": f"revoke {export['key_id']}",
+    }
     for number, example in enumerate(examples()):
         line = example
         for placeholder, value in known.items():

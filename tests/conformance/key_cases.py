@@ -147,9 +147,22 @@ def _hand_overs() -> Iterator[Row]:
     for what, data in {"old": _handed_over(by=_new()), "new": _handed_over(new_by=log().signers["log"])}.items():
         recipe = partial(_made, partial(_signed_by_heir_of, data))
         yield over(f"head_by_heir_without_{what}_fail", recipe=recipe, invalid="I L", unproven="C2")
+    # A key that has ended hands over no more, and one that is revoked below that size never did.
+    for what, end in {"retired": _after_its_end, "revoked": _before_its_revocation}.items():
+        yield over(f"head_by_heir_of_{what}_fail", recipe=partial(_made, end), invalid="L", unproven="C2")
     # A key that is only added follows from nobody.
     recipe = partial(_made, partial(_signed_by_heir_of, _added(_new(), "log")))
     yield over("head_by_added_key_fail", recipe=recipe, invalid="L", unproven="C2")
+
+
+def _after_its_end(made: Remaking) -> None:
+    _end(made, "log")
+    _signed_by_new(made)
+
+
+def _before_its_revocation(made: Remaking) -> None:
+    _signed_by_new(made)
+    _end(made, "log", size=4)
 
 
 def _signed_by_heir_of(data: JsonObject, made: Remaking) -> None:

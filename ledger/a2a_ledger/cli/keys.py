@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -15,14 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.rotation import Rotated
     from a2a_ledger.store import Store
 
+_ROLES = ["log", "statement", "export"]
 _KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
 
 
 @click.group("keys", cls=VerbGroup, example="a2a-ledger --ledger audit keys list")
 def keys() -> None:
-    """Show the keys of a ledger. No private key is ever printed."""
+    """Show the keys of a ledger, and replace them. No private key is ever printed."""
 
 
 @keys.command("list", cls=Verb, example="a2a-ledger --ledger audit keys list")
@@ -56,7 +59,7 @@ def list_keys(session: Session) -> None:
 
 
 @keys.command("vkeys", cls=Verb, example="a2a-ledger --ledger audit keys vkeys --role log")
-@click.option("--role", type=click.Choice(["log", "statement", "export"]), help="Only the key of this role.")
+@click.option("--role", type=click.Choice(_ROLES), help="Only the key of this role.")
 @pass_session
 def vkeys(session: Session, *, role: str | None) -> None:
     """Print the current verifier keys, one a line.
@@ -71,6 +74,50 @@ def vkeys(session: Session, *, role: str | None) -> None:
             print_json({"role": key["role"], "vkey": key["vkey"]})
         else:
             click.echo(key["vkey"])
+
+
+@keys.command("rotate", cls=Verb, example="a2a-ledger --ledger audit keys rotate --role log")
+@click.option("--role", type=click.Choice(_ROLES), required=True, help="Which key gives way to a new one.")
+@pass_session
+def rotate_key(session: Session, *, role: str) -> None:
+    """Replace a key by a new one that both sign for.
+
+    The old private key is overwritten, and speaks for no later head. Running processes take up the new one by
+    themselves. Whoever trusts the old log key follows the hand-over; witnesses have to be given the new one.
+    """
+    from a2a_ledger.rotation import rotate  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.writing(follow=False) as ledger:
+        _say_replaced(session, rotate(ledger, role, sleep=time.sleep))
+
+
+@keys.command("revoke", cls=Verb, example="a2a-ledger --ledger audit keys revoke 5f2c91aa --size 3")
+@click.argument("key_id")
+@click.option("--size", type=click.IntRange(0), required=True, help="The last size at which it was nobody else's.")
+@pass_session
+def revoke_key(session: Session, *, key_id: str, size: int) -> None:
+    """End a key that was stolen or lost; trust it up to SIZE alone.
+
+    One that is in force gets a successor. Choose the newest size that somebody else has anchored before: what
+    was only signed since may be a thief's. Readers do not follow a hand-over by a key that is revoked from there
+    on: give them the new key as you gave them the first one.
+    """
+    from a2a_ledger.rotation import revoke  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.writing(follow=False) as ledger:
+        _say_replaced(session, revoke(ledger, key_id, size))
+
+
+def _say_replaced(session: Session, done: Rotated) -> None:
+    old = [key.vkey for key in done.old]
+    if session.as_json:
+        new = done.new.vkey if done.new else None
+        print_json({"role": done.role, "old": old, "new": new, "size": done.size})
+        return
+    for vkey in old:
+        click.echo(f"{done.role} key {vkey.split('+')[1]} has ended.")
+    if done.new is not None:
+        click.echo(f"It is followed by:\n{done.new.vkey}")
 
 
 VERBS = (keys,)

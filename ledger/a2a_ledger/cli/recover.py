@@ -13,7 +13,8 @@ import click
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.cli.output import counted, note, print_json
 from a2a_ledger.errors import UsageError, VerificationError
-from a2a_ledger.keys import load_pem, parse_vkey
+from a2a_ledger.keys import load_pem
+from a2a_ledger.store import head_verifiers
 
 if TYPE_CHECKING:
     from a2a_ledger.checkpoint import Checkpoint
@@ -57,14 +58,14 @@ def _lost_mark(ledger: ContractLedger) -> HighWaterMark:
 
 
 def _newest(ledger: ContractLedger) -> tuple[str, Checkpoint]:
-    """Return the newest signed head, checked against the log key that lies here and against the events."""
+    """Return the newest signed head, checked against the log's keys and against the events."""
     assert ledger.home is not None  # noqa: S101 - a session opens directories only
-    signer = load_pem(ledger.home.keys / "log.pem", ledger.origin)
+    load_pem(ledger.home.keys / "log.pem", ledger.origin)  # without it no head could be signed afterwards
     kept = ledger.store.latest_checkpoint()
     if kept is None:
         raise UsageError(f"{ledger.origin}: no head was ever signed, so there is no mark to recover")
     head = checkpoint_of(kept[1])
-    open_checkpoint(kept[1], [parse_vkey(signer.vkey)])
+    open_checkpoint(kept[1], head_verifiers(ledger.store))
     if head.origin != ledger.origin or ledger.store.root(head.size) != head.root:
         raise VerificationError(
             f"{ledger.origin}: the newest signed head, of size {head.size}, is not over these events; "

@@ -2,7 +2,7 @@
 
 from a2a_ledger.store.head import Appended
 from a2a_ledger.store.keystore import KeyStore
-from a2a_ledger.store.log_keys import head_verifiers, load_signers
+from a2a_ledger.store.log_keys import head_verifiers
 from a2a_ledger.store.opening import open_store
 from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, RawTables
 from a2a_ledger.store.schema import row_digest
@@ -16,7 +16,6 @@ __all__ = [
     "RawTables",
     "Store",
     "head_verifiers",
-    "load_signers",
     "open_store",
     "row_digest",
 ]

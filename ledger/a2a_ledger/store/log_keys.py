@@ -11,7 +11,6 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import StoreError, UsageError
-from a2a_ledger.keys import ROLES, load_pem
 from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
 
 if TYPE_CHECKING:
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     from a2a_ledger.store.store import Store
     from a2a_ledger.verify.key_events import Keys
 
-_NOW = 1 << 62  # as a size: behind every retirement and revocation that is recorded
+NOW = 1 << 62
+"""As a size: behind every retirement and revocation that is recorded."""
 
 
 def log_keys(store: Store) -> Keys:
@@ -60,21 +60,9 @@ def head_verifiers(store: Store) -> list[Verifier]:
     return [term.key for term in log_keys(store).terms if term.role == "log"]
 
 
-def load_signers(store: Store, files: Iterable[Path]) -> dict[str, Signer]:
-    """Load the private keys of the roles that files are named after, and hold each against the log.
-
-    Args:
-        store: of the log.
-        files: such as `keys/log.pem`; one that is not named after a role is passed over.
-
-    Raises:
-        StoreError: a key is not the one that the log names for this role now, or cannot be read.
-    """
-    signers = {path.stem: (path, load_pem(path, store.origin)) for path in files if path.stem in ROLES}
-    keys = log_keys(store)
-    for role, (path, signer) in signers.items():
-        check_signer(keys, role, path, signer)
-    return {role: signer for role, (_, signer) in signers.items()}
+def names_now(store: Store, role: str, signer: Signer) -> bool:
+    """Say whether the log names this key for a role, and it has not ended."""
+    return signer.verifier in log_keys(store).speaking(role, NOW)
 
 
 def check_signer(keys: Keys, role: str, path: Path, signer: Signer) -> None:
@@ -83,7 +71,7 @@ def check_signer(keys: Keys, role: str, path: Path, signer: Signer) -> None:
     Raises:
         StoreError: it is not.
     """
-    expected = [key.vkey for key in keys.speaking(role, _NOW)]
+    expected = [key.vkey for key in keys.speaking(role, NOW)]
     if signer.vkey not in expected:
         raise StoreError(
             f"key file {path}: expected the {role} key that the log names, {' or '.join(expected) or 'which is none'}, "

@@ -55,6 +55,16 @@ class Keys:
         """Return the keys that speak for a role at a size."""
         return [term.key for term in self.terms if term.role == role and term.covers(size)]
 
+    def handed_over(self) -> dict[str, Verifier]:
+        """Return, by the vkey of each key, the one that handed over to it while that spoke for its role itself."""
+        terms = {term.key: term for term in self.terms}
+        return {
+            term.key.vkey: old
+            for term in self.terms
+            if (old := self.follows.get(term.key.vkey)) is not None
+            and (old not in terms or terms[old].covers(term.added + 1))
+        }
+
     def term(self, key: Verifier) -> KeyTerm | None:
         """Return what the log says of a key."""
         return next((term for term in self.terms if term.key == key), None)

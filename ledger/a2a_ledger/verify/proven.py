@@ -137,7 +137,8 @@ def judge_head(bundle: Bundle, checkpoint: Checkpoint, policy: Policy | None, ke
     raw = bundle.files[CHECKPOINT]
     what = f"checkpoint {checkpoint.size} of {checkpoint.origin}"
     logs = [key for key in policy.keys("log") if key.name == checkpoint.origin] if policy else []
-    logs += [term.key for term in keys.terms if _follows_trusted(term, keys, logs)]
+    before = keys.handed_over()
+    logs += [term.key for term in keys.terms if _follows_trusted(term, before, logs)]
     if policy and logs:
         try:
             signed = open_checkpoint(raw, [*logs, *policy.keys("witness")])
@@ -161,12 +162,12 @@ def judge_head(bundle: Bundle, checkpoint: Checkpoint, policy: Policy | None, ke
     return Head(checkpoint, Claim("L", "NOT PROVEN", f"{what} is signed by {by}; {why}", settle))
 
 
-def _follows_trusted(term: KeyTerm, keys: Keys, logs: Sequence[Verifier]) -> bool:
+def _follows_trusted(term: KeyTerm, before: Mapping[str, Verifier], logs: Sequence[Verifier]) -> bool:
     """Say whether a chain of hand-overs, each signed by both keys, leads to this log key from a trusted one."""
     key, seen = term.key, set[str]()
-    while term.role == "log" and key.vkey in keys.follows and key.vkey not in seen:
+    while term.role == "log" and key.vkey in before and key.vkey not in seen:
         seen.add(key.vkey)
-        key = keys.follows[key.vkey]
+        key = before[key.vkey]
         if key in logs:
             return True
     return False

@@ -62,6 +62,13 @@ class Keys {
     return before.revoked !== null && data.size >= before.revoked ? "the key is revoked already" : "";
   }
 
+  /** By the vkey of each key the one that handed over to it while that spoke for its role itself. */
+  handedOver() {
+    const terms = new Map(this.terms.map((term) => [term.key.vkey, term]));
+    const spoke = ({ key, added }) => this.follows.has(key.vkey) && (!terms.has(this.follows.get(key.vkey).vkey) || covers(terms.get(this.follows.get(key.vkey).vkey), added + 1));
+    return new Map(this.terms.filter(spoke).map(({ key }) => [key.vkey, this.follows.get(key.vkey)]));
+  }
+
   term(key) { return this.terms.find((term) => term.key.vkey === key.vkey); }
   speaking(role, size) { return this.terms.filter((term) => term.role === role && covers(term, size)).map((term) => term.key); }
 }

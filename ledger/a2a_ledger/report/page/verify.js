@@ -93,7 +93,8 @@ class Examination {
     const head = { checkpoint, trusted: false, logs: [], cosigners: [], quorum: false };
     if (policy) {
       head.logs = trustedFor(policy, "log").filter((key) => key.name === checkpoint.origin);
-      head.logs.push(...keys.terms.filter((term) => followsTrusted(term, keys, head.logs)).map((term) => term.key));
+      const before = keys.handedOver();
+      head.logs.push(...keys.terms.filter((term) => followsTrusted(term, before, head.logs)).map((term) => term.key));
     }
     if (!canVerify) {
       this.say("L", "NOT PROVEN", `${what}: ${NO_SIGNATURES}`, "a newer browser");
@@ -229,12 +230,12 @@ function verdictOf(claims, trusting, required) {
   return required.every((letter) => claims.find(({ claim }) => claim === letter).status === "VALID") ? "verified" : "not proven";
 }
 
-function followsTrusted(term, keys, logs) {
+function followsTrusted(term, before, logs) {
   const seen = new Set();
   let { key } = term;
-  while (term.role === "log" && keys.follows.has(key.vkey) && !seen.has(key.vkey)) {
+  while (term.role === "log" && before.has(key.vkey) && !seen.has(key.vkey)) {
     seen.add(key.vkey);
-    key = keys.follows.get(key.vkey);
+    key = before.get(key.vkey);
     if (logs.some((one) => one.vkey === key.vkey)) return true;
   }
   return false;

@@ -1,0 +1,151 @@
+"""A key of the log gives way to a new one, or is revoked: the events, signed by both keys, and the key files.
+
+docs/format.md section 6.3. Nothing here is undone by a crash: before the events are in the log the old key speaks and
+the next key is a file that nobody uses; afterwards the new key speaks, and `key_ring.finish` puts its file in place.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.errors import ReadOnlyError, UsageError
+from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
+from a2a_ledger.key_ring import finish, key_file, next_file
+from a2a_ledger.keys import generate, handover_message, save_pem
+from a2a_ledger.store.log_keys import NOW, log_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from a2a_ledger.events import Event
+    from a2a_ledger.keys import Signer, Verifier
+    from a2a_ledger.ledger import ContractLedger
+
+SETTLE = 2.0
+"""Seconds in which both keys speak: what another process signed just before is in the log when the old one ends."""
+
+
+class Rotated(NamedTuple):
+    """What a rotation, or a revocation, came to."""
+
+    role: str
+    old: list[Verifier]
+    new: Verifier | None
+    size: int
+    """Of the log afterwards: the first head under the new key."""
+
+
+def rotate(ledger: ContractLedger, role: str, *, sleep: Callable[[float], None]) -> Rotated:
+    """Replace the key of a role by a new one; both sign the hand-over, and the old private key is overwritten.
+
+    Args:
+        ledger: open for writing, with the key.
+        role: `log`, `statement` or `export`.
+        sleep: waits `SETTLE` seconds between the two events, for roles that other processes sign for meanwhile.
+
+    Raises:
+        ReadOnlyError: the key is not here.
+        StoreError: the key file or the log cannot be written; nothing is lost.
+    """
+    folder = _folder(ledger)
+    old = ledger.signers.get(role)
+    if old is None:
+        raise ReadOnlyError(
+            f"{key_file(folder, role)}: expected the {role} key, found none: a key hands over itself; one "
+            "that is lost is revoked: a2a-ledger keys revoke KEY_ID --size N"
+        )
+    with _signing_stopped(ledger, role):
+        new = _make(ledger, folder, role)
+        added = _addition(ledger.origin, role, new, old)
+        ends = [_retirement(role, key) for key in log_keys(ledger.store).speaking(role, NOW)]
+        if role == "log":  # heads wait meanwhile
+            _append(ledger, added, *ends)
+        else:
+            _append(ledger, added)
+        finish(ledger.store, folder, role)
+    if role != "log":
+        sleep(SETTLE)
+        _append(ledger, *ends)
+    return Rotated(role, [old.verifier], new.verifier, _signed(ledger))
+
+
+def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
+    """Say that a key is not to be trusted for heads larger than `size`; one in force gets a successor.
+
+    Args:
+        ledger: open for writing.
+        key_id: the 8 hex digits of a key that the log names.
+        size: the last size at which it was surely nobody else's.
+
+    Raises:
+        UsageError: the log names no such key, or it is revoked from there on already.
+        StoreError: the key file or the log cannot be written.
+    """
+    terms = [term for term in log_keys(ledger.store).terms if term.key.key_id == key_id]
+    if not terms:
+        raise UsageError(f"{ledger.origin} names no key {key_id}; a2a-ledger keys list shows those that it names")
+    if not 0 <= size <= ledger.store.size():
+        raise UsageError(f"expected a size from 0 to {ledger.store.size()}, that of the log, found {size}")
+    term = terms[0]
+    end = KeyRevoked(key_id=key_id, role=term.role, vkey=term.key.vkey, size=size)
+    if term.role not in {"log", "statement", "export"} or not term.covers(NOW):
+        _append(ledger, end)
+        return Rotated(term.role, [term.key], None, _signed(ledger))
+    folder, old = _folder(ledger), ledger.signers.get(term.role)
+    with _signing_stopped(ledger, term.role):
+        new = _make(ledger, folder, term.role)
+        _append(ledger, _addition(ledger.origin, term.role, new, old), end)
+        finish(ledger.store, folder, term.role)
+    return Rotated(term.role, [term.key], new.verifier, _signed(ledger))
+
+
+def _make(ledger: ContractLedger, folder: Path, role: str) -> Signer:
+    """Make the next key of a role, durable before anybody hears of it."""
+    next_file(folder, role).unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
+    new = generate(ledger.origin, ledger.entropy)
+    save_pem(next_file(folder, role), new)
+    return new
+
+
+def _addition(origin: str, role: str, new: Signer, old: Signer | None) -> KeyAdded:
+    added = KeyAdded(key_id=new.key_id, public_key=new.verifier.public_key.hex(), role=role, vkey=new.vkey)
+    if old is None:
+        return added
+    message = handover_message(origin, role, old.vkey, new.vkey)
+    return KeyAdded(
+        key_id=added.key_id,
+        public_key=added.public_key,
+        role=role,
+        vkey=added.vkey,
+        old=old.vkey,
+        signature_new=new.sign(message).hex(),
+        signature_old=old.sign(message).hex(),
+    )
+
+
+def _retirement(role: str, key: Verifier) -> KeyRetired:
+    return KeyRetired(key_id=key.key_id, role=role, vkey=key.vkey)
+
+
+def _append(ledger: ContractLedger, *events: Event) -> None:
+    ledger.append([ledger.draft(event, stream="ledger") for event in events])
+
+
+def _signed(ledger: ContractLedger) -> int:
+    """Sign a head over what was appended, where the log key is here; return the size of the log."""
+    if "log" in ledger.signers and ledger.mark is not None:
+        ledger.sign_checkpoint()
+    return ledger.store.size()
+
+
+def _signing_stopped(ledger: ContractLedger, role: str) -> AbstractContextManager[object]:
+    return ledger.mark.exclusive() if role == "log" and ledger.mark is not None else nullcontext()
+
+
+def _folder(ledger: ContractLedger) -> Path:
+    if ledger.home is None:
+        raise UsageError("the keys of a ledger in memory are not kept: there is nothing to rotate")
+    return ledger.home.keys

@@ -1,0 +1,60 @@
+"""`keys rotate` and `keys revoke`, typed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+    Run = Callable[..., Result]
+
+
+def listed(run: Run, ledger: Path) -> list[dict[str, Any]]:
+    text = run("--ledger", ledger, "--format", "json", "keys", "list").stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def states(run: Run, ledger: Path) -> list[tuple[str, str, bool]]:
+    return [(key["role"], key["state"], key["private_key_here"]) for key in listed(run, ledger)]
+
+
+def test_a_rotated_log_key_is_listed_with_its_successor(run: Run, ledger: Path) -> None:
+    before = listed(run, ledger)[0]
+    done = run("--ledger", ledger, "--format", "json", "keys", "rotate", "--role", "log")
+    assert done.exit_code == 0
+    said = json.loads(done.stdout)
+    assert (said["role"], said["old"]) == ("log", [before["vkey"]])
+    assert [key["vkey"] for key in listed(run, ledger) if key["role"] == "log"] == [before["vkey"], said["new"]]
+    assert states(run, ledger) == [
+        ("log", "retired", False),
+        ("statement", "current", True),
+        ("export", "current", True),
+        ("log", "current", True),
+    ]
+    assert run("--ledger", ledger, "keys", "vkeys", "--role", "log").stdout == said["new"] + "\n"
+    assert run("--ledger", ledger, "audit").exit_code == 0
+
+
+def test_a_revoked_key_is_said_to_people_and_followed(run: Run, ledger: Path) -> None:
+    export = listed(run, ledger)[2]
+    done = run("--ledger", ledger, "keys", "revoke", export["key_id"], "--size", "4")
+    assert done.exit_code == 0
+    first, second, new, *_ = done.stdout.splitlines()
+    assert first == f"export key {export['key_id']} has ended."
+    assert second == "It is followed by:"
+    assert new == listed(run, ledger)[3]["vkey"]
+    assert states(run, ledger)[2:] == [("export", "revoked", False), ("export", "current", True)]
+    again = run("--ledger", ledger, "keys", "revoke", export["key_id"], "--size", "5")
+    assert (again.exit_code, "revoked already" in again.stderr) == (2, True)
+
+
+def test_a_size_beyond_the_log_is_refused(run: Run, ledger: Path) -> None:
+    done = run("--ledger", ledger, "keys", "revoke", listed(run, ledger)[0]["key_id"], "--size", "1000000")
+    assert done.exit_code == 2
+    assert "found 1000000" in done.stderr
+    assert len(listed(run, ledger)) == 3
