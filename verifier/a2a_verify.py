@@ -30,16 +30,20 @@ import struct
 import sys
 import zlib
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 try:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 except ImportError:
     sys.stderr.write("a2a_verify: the Python library `cryptography` is missing: pip install cryptography\n")
     sys.exit(2)
@@ -53,6 +57,10 @@ Object: TypeAlias = "dict[str, Json]"
 
 class RefusedError(Exception):
     """What was read is not what docs/format.md says."""
+
+
+class UnprovenError(Exception):
+    """Nothing speaks against what was read, and nobody whom the reader trusts speaks for it."""
 
 
 class UsageError(Exception):
@@ -404,6 +412,442 @@ def read_proof(data: bytes, note: bytes) -> tuple[int, list[bytes]]:
     return read_decimal(lines[1].removeprefix("index ")), [read_hash(line) for line in lines[2:]]
 
 
+# ======== Time tokens (6.5; RFC 3161, RFC 5652, RFC 5280)
+
+MAX_TOKEN: Final = 64 << 10
+MAX_ROOT: Final = 16 << 10
+MAX_CHAIN: Final = 5
+MAX_CERTIFICATES: Final = 10
+_HASHES: Final[dict[str, tuple[str, HashAlgorithm]]] = {
+    "608648016503040201": ("sha256", SHA256()),
+    "608648016503040202": ("sha384", SHA384()),
+    "608648016503040203": ("sha512", SHA512()),
+}
+_SIGNATURES: Final[dict[str, tuple[str, HashAlgorithm | None]]] = {
+    "2a864886f70d010101": ("rsa", None),
+    "2a864886f70d01010b": ("rsa", SHA256()),
+    "2a864886f70d01010c": ("rsa", SHA384()),
+    "2a864886f70d01010d": ("rsa", SHA512()),
+    "2a8648ce3d040302": ("ec", SHA256()),
+    "2a8648ce3d040303": ("ec", SHA384()),
+    "2a8648ce3d040304": ("ec", SHA512()),
+}
+_SIGNED_DATA: Final = "2a864886f70d010702"
+_TST_INFO: Final = "2a864886f70d0109100104"
+_CONTENT_TYPE: Final = "2a864886f70d010903"
+_MESSAGE_DIGEST: Final = "2a864886f70d010904"
+_ESS_CERT: Final = "2a864886f70d010910020c"
+_ESS_CERT_2: Final = "2a864886f70d010910022f"
+_STAMPING: Final = "1.3.6.1.5.5.7.3.8"
+_ANY_USE: Final = "2.5.29.37.0"
+_GENERAL_TIME = re.compile(r"([0-8]\d{3}|9000)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d{0,8}[1-9])?Z", re.ASCII)
+_LOOKED_AT = (
+    x509.BasicConstraints,
+    x509.KeyUsage,
+    x509.ExtendedKeyUsage,
+    x509.SubjectAlternativeName,
+    x509.CertificatePolicies,
+)
+
+
+class Der:
+    """A cursor over values in DER; object identifiers are compared by their octets in hex."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def next_tag(self) -> int:
+        """Return the tag of the next value, -1 at the end."""
+        return self.data[0] if self.data else -1
+
+    def pop(self, tag: int) -> tuple[bytes, bytes]:
+        """Remove the next value, which has this tag; return its content, and all of it."""
+        data = self.data
+        if len(data) < 2 or data[0] != tag or tag & 31 == 31:  # noqa: PLR2004 - a tag and a length; long tags
+            raise RefusedError(f"is not in DER as it should be: no value of tag {tag:02x} where one belongs")
+        size, start = data[1], 2
+        if size > 127:  # noqa: PLR2004 - X.690, 8.1.3.5: the long form
+            count = size - 128
+            start += count
+            size = int.from_bytes(data[2:start], "big")
+            if not 0 < count < 5 or len(data) < start or size < 128 or size >> 8 * (count - 1) == 0:  # noqa: PLR2004
+                raise RefusedError("is not in DER: a length is spelled in another way than its one")
+        if len(data) < start + size:
+            raise RefusedError("is not in DER: it breaks off")
+        self.data = data[start + size :]
+        return data[start : start + size], data[: start + size]
+
+    def enter(self, tag: int) -> Der:
+        """Remove the next value and return a cursor over its content."""
+        return Der(self.pop(tag)[0])
+
+    def skip(self, tag: int) -> None:
+        """Remove the next value if it has this tag."""
+        if self.next_tag() == tag:
+            self.pop(tag)
+
+    def oid(self) -> str:
+        """Remove an object identifier."""
+        content = self.pop(6)[0]
+        ends = [octet < 128 for octet in content]  # noqa: PLR2004 - X.690, 8.19: bit 8 says that more follows
+        begins = [True, *ends[:-1]]
+        spare = any(begin and octet == 128 for begin, octet in zip(begins, content, strict=False))  # noqa: PLR2004
+        if not content or not ends[-1] or spare:
+            raise RefusedError("is not in DER: an object identifier is spelled in another way than its one")
+        return content.hex()
+
+    def integer(self, tag: int = 2) -> int:
+        """Remove an integer."""
+        content = self.pop(tag)[0]
+        value = int.from_bytes(content, "big", signed=True)
+        if not content or (len(content) > 1 and -128 <= int.from_bytes(content[:2], "big", signed=True) < 128):  # noqa: PLR2004
+            raise RefusedError("is not in DER: a number is spelled in another way than its one")
+        return value
+
+    def truth(self) -> bool:
+        """Remove a BOOLEAN with the default FALSE, if it is there."""
+        if self.next_tag() != 1:
+            return False
+        if self.pop(1)[0] != b"\xff":
+            raise RefusedError("is not in DER: a FALSE that is spelled out")
+        return True
+
+    def done(self) -> None:
+        """Refuse what is left."""
+        if self.data:
+            raise RefusedError("holds something where nothing belongs")
+
+
+class Token(NamedTuple):
+    """A time token as it was read: what it states, and its one signature."""
+
+    imprint: bytes
+    time: datetime
+    latest: int  # second; its accuracy added, rounded up
+    content: bytes
+    digest: str  # algorithm, an object identifier in hex
+    stated_digest: bytes
+    attributes: bytes  # what is signed
+    algorithm: str  # of the signature, in hex
+    signature: bytes
+    signer: bytes  # certificate
+    signer_hash: tuple[str, bytes]
+    certificates: list[bytes]
+
+
+def read_token(data: bytes) -> Token:
+    """Read the answer of a timestamp authority."""
+    if len(data) > MAX_TOKEN:
+        raise RefusedError("is too large for a time token")
+    whole = Der(data)
+    response = whole.enter(0x30)
+    whole.done()
+    _check_status(response.enter(0x30))
+    info = response.enter(0x30)
+    response.done()
+    if info.oid() != _SIGNED_DATA:
+        raise RefusedError("holds no SignedData")
+    explicit = info.enter(0xA0)
+    info.done()
+    signed = explicit.enter(0x30)
+    explicit.done()
+    if signed.integer() != 3:  # noqa: PLR2004 - RFC 5652, 5.1
+        raise RefusedError("holds SignedData of another version")
+    signed.pop(0x31)
+    inner = signed.enter(0x30)
+    if inner.oid() != _TST_INFO:
+        raise RefusedError("states something else than a time")
+    octets = inner.enter(0xA0)
+    inner.done()
+    content = octets.pop(4)[0]
+    octets.done()
+    certificates: list[bytes] = []
+    if signed.next_tag() == 0xA0:  # noqa: PLR2004 - certificates
+        embedded = signed.enter(0xA0)
+        while embedded.data:
+            certificates.append(embedded.pop(embedded.next_tag())[1])
+    signed.skip(0xA1)
+    signers = signed.enter(0x31)
+    signed.done()
+    if len(certificates) > MAX_CERTIFICATES:
+        raise RefusedError("carries too many certificates")
+    return _read_signer(signers, content, certificates)
+
+
+def _check_status(status: Der) -> None:
+    if status.integer() not in {0, 1}:
+        raise RefusedError("is a refusal and no time token")
+    if status.next_tag() == 0x30:  # noqa: PLR2004 - what it says in words
+        words = status.enter(0x30)
+        while words.data:
+            words.pop(words.next_tag())
+    status.skip(3)
+    status.done()
+
+
+def _read_signer(signers: Der, content: bytes, certificates: list[bytes]) -> Token:
+    signer = signers.enter(0x30)
+    signers.done()
+    if signer.integer() != 1:
+        raise RefusedError("does not name its signer by issuer and serial number")
+    sid = signer.enter(0x30)
+    name = (sid.pop(0x30)[1], sid.integer())
+    sid.done()
+    digest = signer.enter(0x30).oid()
+    signed = signer.pop(0xA0)[1]
+    algorithm = signer.enter(0x30).oid()
+    signature = signer.pop(4)[0]
+    signer.skip(0xA1)
+    signer.done()
+    attributes = _read_attributes(Der(signed).enter(0xA0))
+    if attributes.get(_CONTENT_TYPE) != bytes.fromhex("060b" + _TST_INFO) or _MESSAGE_DIGEST not in attributes:
+        raise RefusedError("signs another type, or no digest")
+    own = [one for one in certificates if _issuer_and_serial(one) == name]
+    if len(own) != 1:
+        raise RefusedError(f"has the certificate of its signer {len(own)} times")
+    imprint, time, latest = _read_statement(content)
+    return Token(
+        imprint=imprint,
+        time=time,
+        latest=latest,
+        content=content,
+        digest=digest,
+        stated_digest=Der(attributes[_MESSAGE_DIGEST]).pop(4)[0],
+        attributes=b"\x31" + signed[1:],  # RFC 5652, 5.4: as a SET, not under its tag of the context
+        algorithm=algorithm,
+        signature=signature,
+        signer=own[0],
+        signer_hash=_read_signer_hash(attributes),
+        certificates=certificates,
+    )
+
+
+def _read_attributes(cursor: Der) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    while cursor.data:
+        attribute = cursor.enter(0x30)
+        kind = attribute.oid()
+        values = attribute.enter(0x31)
+        attribute.done()
+        value = values.pop(values.next_tag())[1]
+        values.done()
+        if kind in found:
+            raise RefusedError("has a signed attribute twice")
+        found[kind] = value
+    return found
+
+
+def _read_signer_hash(attributes: Mapping[str, bytes]) -> tuple[str, bytes]:
+    """Return how the attributes name the signer's certificate."""
+    kind = _ESS_CERT_2 if _ESS_CERT_2 in attributes else _ESS_CERT
+    if kind not in attributes:
+        raise RefusedError("does not sign which certificate it is under")
+    first = Der(attributes[kind]).enter(0x30).enter(0x30).enter(0x30)
+    if kind == _ESS_CERT:
+        return "sha1", first.pop(4)[0]
+    algorithm = first.enter(0x30).oid() if first.next_tag() == 0x30 else "608648016503040201"  # noqa: PLR2004 - SEQUENCE
+    if algorithm not in _HASHES:
+        raise RefusedError("names its certificate by an unknown hash")
+    return _HASHES[algorithm][0], first.pop(4)[0]
+
+
+def _issuer_and_serial(certificate: bytes) -> tuple[bytes, int]:
+    body = Der(certificate).enter(0x30).enter(0x30)
+    body.skip(0xA0)
+    serial = body.integer()
+    body.pop(0x30)
+    return body.pop(0x30)[1], serial
+
+
+def _read_statement(content: bytes) -> tuple[bytes, datetime, int]:
+    """Read a TSTInfo: imprint, time, and the second by which the imprint was there."""
+    whole = Der(content)
+    info = whole.enter(0x30)
+    whole.done()
+    if info.integer() != 1:
+        raise RefusedError("states something of another version")
+    info.oid()
+    shown = info.enter(0x30)
+    algorithm = shown.enter(0x30).oid()
+    imprint = shown.pop(4)[0]
+    shown.done()
+    if algorithm != "608648016503040201" or len(imprint) != 32:  # noqa: PLR2004 - SHA-256
+        raise RefusedError("is over another digest than SHA-256")
+    info.integer()
+    match = _GENERAL_TIME.fullmatch(info.pop(0x18)[0].decode("ascii", errors="replace"))
+    if match is None:
+        raise RefusedError("states no time")
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    try:
+        time = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        raise RefusedError("states a time that never is") from None
+    fraction = int((match[7] or ".0")[1:].ljust(9, "0"))  # billionths
+    off = 0
+    if info.next_tag() == 0x30:  # noqa: PLR2004 - accuracy, a SEQUENCE
+        off = _read_accuracy(info.enter(0x30))
+    info.truth()
+    if info.next_tag() == 2:  # noqa: PLR2004 - nonce, an INTEGER
+        info.integer()
+    info.skip(0xA0)
+    if info.next_tag() == 0xA1:  # noqa: PLR2004 - extensions
+        extensions = info.enter(0xA1)
+        while extensions.data:
+            extension = extensions.enter(0x30)
+            extension.oid()
+            if extension.truth():
+                raise RefusedError("has a critical extension")
+    info.done()
+    exact = time + timedelta(microseconds=-(-fraction // 1000))
+    billionths = -(-fraction // 1000) * 1000 + off
+    return imprint, exact, int(time.timestamp()) - (-billionths // 10**9)
+
+
+def _read_accuracy(cursor: Der) -> int:
+    """Return an accuracy in billionths of a second."""
+    seconds = cursor.integer() if cursor.next_tag() == 2 else 0  # noqa: PLR2004 - an INTEGER
+    millis = cursor.integer(0x80) if cursor.next_tag() == 0x80 else 0  # noqa: PLR2004 - its tag
+    micros = cursor.integer(0x81) if cursor.next_tag() == 0x81 else 0  # noqa: PLR2004 - its tag
+    cursor.done()
+    if not (0 <= seconds <= 86_400 and 0 <= millis < 1000 and 0 <= micros < 1000):  # noqa: PLR2004 - RFC 3161, 2.4.2
+        raise RefusedError("states an accuracy that is none")
+    return (seconds * 10**6 + millis * 1000 + micros) * 1000
+
+
+def read_certificate(data: bytes) -> x509.Certificate:
+    """Read a certificate in DER."""
+    try:
+        certificate = x509.load_der_x509_certificate(data)
+        tuple(certificate.extensions)
+        certificate.subject.rfc4514_string()
+    except Exception:  # noqa: BLE001 - the library raises many errors for what a stranger may have written
+        raise RefusedError("holds a certificate that is none") from None
+    return certificate
+
+
+def _usable_key(certificate: x509.Certificate) -> rsa.RSAPublicKey | ec.EllipticCurvePublicKey | None:
+    """Return the key of a certificate, None if signatures under it are not judged here."""
+    try:
+        key = certificate.public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if isinstance(key, rsa.RSAPublicKey) and 2048 <= key.key_size <= 8192:  # noqa: PLR2004 - bits
+        return key
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1 | ec.SECP521R1):
+        return key
+    return None
+
+
+def check_token(token: Token) -> x509.Certificate:
+    """Check that a token holds by the certificate that came with it; return that."""
+    certificate = read_certificate(token.signer)
+    name, digest = token.signer_hash
+    if hashlib.new(name, token.signer).digest() != digest:
+        raise RefusedError("was signed under another certificate than the one that came with it")
+    if token.digest not in _HASHES:
+        raise UnprovenError("its digest algorithm is not judged here")
+    by_digest = _HASHES[token.digest]
+    if hashlib.new(by_digest[0], token.content).digest() != token.stated_digest:
+        raise RefusedError("does not state what was signed")
+    key, (kind, hashed) = _usable_key(certificate), _SIGNATURES.get(token.algorithm, ("", None))
+    try:
+        if isinstance(key, rsa.RSAPublicKey) and kind == "rsa":
+            key.verify(token.signature, token.attributes, padding.PKCS1v15(), hashed or by_digest[1])
+        elif isinstance(key, ec.EllipticCurvePublicKey) and kind == "ec" and hashed is not None:
+            key.verify(token.signature, token.attributes, ec.ECDSA(hashed))
+        else:
+            raise UnprovenError("its key, or its algorithm of signing, is not judged here")
+    except InvalidSignature:
+        raise RefusedError("is not signed by the certificate that came with it") from None
+    return certificate
+
+
+def check_vouched(token: Token, signer: x509.Certificate, roots: Sequence[bytes]) -> None:
+    """Check that a root of the reader's vouches for a signer, at the token's time, as a timestamp authority."""
+    uses = [usage.dotted_string for usage in _extension(signer, x509.ExtendedKeyUsage) or ()]
+    critical = any(one.critical for one in signer.extensions if isinstance(one.value, x509.ExtendedKeyUsage))
+    if uses != [_STAMPING] or not critical:
+        raise UnprovenError("its certificate is not for time stamping alone")
+    usage = _extension(signer, x509.KeyUsage)
+    if usage is not None and not usage.digital_signature and not usage.content_commitment:
+        raise UnprovenError("its certificate is not for signing")
+    if not _counts(signer, token.time):
+        raise UnprovenError("its certificate was not valid at its time, or says what is not read here")
+    if not _leads_to_root(signer, [read_certificate(root) for root in roots], _that_came(token), token.time):
+        raise UnprovenError("none of the roots that you named vouches for its certificate")
+
+
+def _that_came(token: Token) -> list[x509.Certificate]:
+    """Return the certificates that came beside the signer's; what is none vouches for nobody."""
+    came: list[x509.Certificate] = []
+    for data in token.certificates:
+        with suppress(RefusedError):
+            came += [read_certificate(data)] if data != token.signer else []
+    return came
+
+
+def _leads_to_root(
+    signer: x509.Certificate, trusted: list[x509.Certificate], came: list[x509.Certificate], at: datetime
+) -> bool:
+    """Say whether a chain leads from a trusted root to the signer: level by level, each certificate once."""
+    below, frontier = [signer], [signer]
+    for depth in range(MAX_CHAIN + 1):
+        above: list[x509.Certificate] = []
+        for issuer in [*trusted, *came]:
+            if issuer in below or not any(_issued(issuer, one) for one in frontier):
+                continue
+            if not _may_issue(issuer, depth) or not _counts(issuer, at):
+                continue
+            if issuer in trusted:
+                return True
+            below.append(issuer)
+            above.append(issuer)
+        frontier = above
+    return False
+
+
+_V = TypeVar("_V", bound=x509.ExtensionType)
+
+
+def _extension(certificate: x509.Certificate, kind: type[_V]) -> _V | None:
+    return next((one.value for one in certificate.extensions if isinstance(one.value, kind)), None)
+
+
+def _is_authority(certificate: x509.Certificate) -> bool:
+    constraints = _extension(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
+
+
+def _counts(certificate: x509.Certificate, at: datetime) -> bool:
+    """Say whether a certificate was valid then, and has no critical extension that is not looked at."""
+    read = all(isinstance(one.value, _LOOKED_AT) for one in certificate.extensions if one.critical)
+    return read and certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc
+
+
+def _may_issue(issuer: x509.Certificate, depth: int) -> bool:
+    """Say whether a certificate may stand in a chain with so many authorities under it."""
+    constraints, usage = _extension(issuer, x509.BasicConstraints), _extension(issuer, x509.KeyUsage)
+    uses = {one.dotted_string for one in _extension(issuer, x509.ExtendedKeyUsage) or ()}
+    return (
+        constraints is not None
+        and constraints.ca
+        and depth <= (MAX_CHAIN if constraints.path_length is None else constraints.path_length)
+        and (usage is None or usage.key_cert_sign)
+        and (not uses or bool(uses & {_STAMPING, _ANY_USE}))
+    )
+
+
+def _issued(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
+    if _usable_key(issuer) is None:
+        return False
+    try:
+        hashed = certificate.signature_hash_algorithm
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return isinstance(hashed, SHA256 | SHA384 | SHA512)
+
+
 # ======== What the reader trusts (6.1; C2SP tlog-policy)
 
 
@@ -417,6 +861,7 @@ class Policy:
     groups: dict[str, tuple[int, list[str]]] = field(default_factory=dict[str, tuple[int, list[str]]])
     quorum: str = ""
     members: set[str] = field(default_factory=set[str])
+    roots: list[bytes] = field(default_factory=list[bytes])  # of time authorities: certificates in DER
     seen: set[bytes] = field(default_factory=set[bytes])  # one key has one role, once
 
     def add(self, role: str, vkey: str, name: str = "") -> None:
@@ -476,8 +921,20 @@ def _read_our_line(policy: Policy, fields: list[str]) -> None:
             policy.add(role, vkey)
         case ["card", _url, _jwk]:
             pass  # keys of cards: this file judges no card's signature, and says so under S
+        case ["tsa", encoded]:
+            _add_root(policy, read_base64(encoded))
         case _:
-            raise RefusedError("expected `# a2a-ledger: <role> <vkey>` or `# a2a-ledger: card <url> <key>`")
+            raise RefusedError(
+                "expected `# a2a-ledger:` and `<role> <vkey>`, `card <url> <key>` or `tsa <certificate>`"
+            )
+
+
+def _add_root(policy: Policy, octets: bytes) -> None:
+    if len(octets) > MAX_ROOT or octets in policy.roots:
+        raise RefusedError("a root certificate is too large, or is given twice")
+    if not _is_authority(read_certificate(octets)):
+        raise RefusedError("a root certificate is one that may sign no other")
+    policy.roots.append(octets)
 
 
 def _read_c2sp_line(policy: Policy, fields: list[str]) -> None:
@@ -673,6 +1130,7 @@ _KINDS: Final = tuple(
         (r"data/log/events\.jsonl|data/log/index\.tsv|data/replay/expected\.jsonl", 8192),
         (r"data/log/proofs/[0-9]+\.tlog-proof", 128),
         (r"data/log/consistency/[0-9]+-[0-9]+", 16),
+        (r"data/time/[0-9]\.(tsr|checkpoint)", 64),
         (r"data/records/[0-9]+\.json", 64),
         (r"data/records/[0-9]+\.salt|data/blobs/[^/]+/[0-9]+\.salt|data/streams/[^/]+\.key", -32),
         (r"data/blobs/[^/]+/[0-9]+\.hole", -128),
@@ -1374,21 +1832,91 @@ def check_inclusion(bundle: Bundle, leaves: Mapping[int, Leaf], head: Head) -> N
         bundle.fault("P", f"{EVENTS}: shows no event")
 
 
-def judge_witnesses(trust: Trust, policy: Policy | None) -> tuple[Answer, Answer]:
-    """Answer W and T by the cosignatures of the reader's witnesses."""
-    times = [one.time for one in trust.signed if one.time is not None]
-    if policy is None or not times:
-        why = "no witness that you trust has cosigned the checkpoint"
-        settle = "a cosignature of a witness that your policy names"
-        return Answer("NOT PROVEN", why, settle), Answer("NOT PROVEN", why, settle)
-    existed = Answer("VALID", f"not later than {_time(min(times))}, by a witness's clock")
-    if policy.quorum in {"", "none"}:
-        return Answer("NOT PROVEN", "your policy asks for no witness", "a quorum line in your policy"), existed
+def judge_witnesses(trust: Trust, policy: Policy | None) -> Answer:
+    """Answer W by the cosignatures of the reader's witnesses."""
     cosigners = {one.key for one in trust.signed if one.time is not None}
+    if policy is None or not cosigners:
+        why = "no witness that you trust has cosigned the checkpoint"
+        return Answer("NOT PROVEN", why, "a cosignature of a witness that your policy names")
+    if policy.quorum in {"", "none"}:
+        return Answer("NOT PROVEN", "your policy asks for no witness", "a quorum line in your policy")
     if not policy.is_met(policy.quorum, cosigners):
         why = f"{len(cosigners)} witnesses cosigned, which is not your quorum {policy.quorum[:80]!a}"
-        return Answer("NOT PROVEN", why, "the cosignatures that are missing"), existed
-    return Answer("VALID", "cosigned by " + ", ".join(sorted(key.name for key in cosigners))), existed
+        return Answer("NOT PROVEN", why, "the cosignatures that are missing")
+    return Answer("VALID", "cosigned by " + ", ".join(sorted(key.name for key in cosigners)))
+
+
+def _quorum_time(trust: Trust, policy: Policy | None) -> int | None:
+    """Return the second at which the quorum had cosigned; None if it did not, or if none is asked for."""
+    if policy is None or policy.quorum in {"", "none"}:
+        return None
+    times = sorted({one.time for one in trust.signed if one.time is not None})
+    for time in times:
+        by_then = {one.key for one in trust.signed if one.time is not None and one.time <= time}
+        if policy.is_met(policy.quorum, by_then):
+            return time
+    return None
+
+
+class Bound(NamedTuple):
+    """So many first events of the log existed by a second, by somebody's clock."""
+
+    size: int
+    second: int
+    whose: str
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        return f"the first {self.size} events of the log existed not later than {_time(self.second)}, by {self.whose}"
+
+
+def judge_time(bundle: Bundle, head: Head, trust: Trust, policy: Policy | None, needed: int) -> Answer:
+    """Answer T: by when the first `needed` events of the log existed."""
+    bounds: list[Bound] = []
+    left: list[str] = []
+    met = _quorum_time(trust, policy)
+    if met is not None:
+        bounds.append(Bound(head.size, met, "the clocks of the witnesses of your quorum"))
+    for name in (f"data/time/{count}" for count in range(10)):
+        if f"{name}.checkpoint" not in bundle.files and f"{name}.tsr" not in bundle.files:
+            continue
+        try:
+            bounds.append(_read_bound(bundle, head, policy, name))
+        except RefusedError as problem:
+            bundle.fault("T", _named(f"{name}.tsr", problem))
+        except UnprovenError as problem:
+            left.append(f"{name}.tsr: {problem}")
+    bounds.sort(key=lambda bound: bound.second)
+    enough = [bound for bound in bounds if bound.size >= needed]
+    if enough:
+        return Answer("VALID", f"{enough[0]}; no earliest time is shown")
+    short = [f"{bound}, and what is shown goes up to event {needed - 1}" for bound in bounds]
+    why = "; ".join([*short, *left]) or "no witnesses of a quorum and no time authority that you trust state a time"
+    settle = "a `tsa` line of your policy with the root of that time authority" if left else "a time token or a quorum"
+    return Answer("NOT PROVEN", why, settle)
+
+
+def _read_bound(bundle: Bundle, head: Head, policy: Policy | None, name: str) -> Bound:
+    """Return what one time token proves; RefusedError: it is broken, UnprovenError: nothing, to this reader."""
+    note = bundle.read(f"{name}.checkpoint")
+    old = read_head(note)
+    if old.origin != head.origin or not 0 < old.size <= head.size:
+        raise RefusedError("is over a head that is none of this log up to the bundle's own")
+    grown = _leads_on(bundle, head, old)
+    token = read_token(bundle.read(f"{name}.tsr"))
+    if token.imprint != sha256(note):
+        raise RefusedError(f"is not over {name}.checkpoint")
+    signer = check_token(token)
+    bound = Bound(old.size, token.latest, f"the time authority {signer.subject.rfc4514_string()[:80]!a}")
+    if not grown:
+        raise UnprovenError(f"{bound}; the bundle does not lead from that head to {head.size}")
+    if policy is None or not policy.roots:
+        raise UnprovenError(f"{bound}; you named no root of a time authority")
+    try:
+        check_vouched(token, signer, policy.roots)
+    except UnprovenError as problem:
+        raise UnprovenError(f"{bound}; {problem}") from None
+    return bound
 
 
 def _time(seconds: int) -> str:
@@ -1413,18 +1941,29 @@ def _judge_one(bundle: Bundle, head: Head, old: Head) -> Answer:
     if old.origin != head.origin or not 0 < old.size <= head.size:
         why = f"checkpoint {old.size} of {old.origin[:80]} is no earlier one of {head.origin[:80]}, size {head.size}"
         return Answer("NOT PROVEN", why, "a bundle under a newer checkpoint")
+    try:
+        if not _leads_on(bundle, head, old):
+            name = f"data/log/consistency/{old.size}-{head.size}"
+            return Answer("NOT PROVEN", f"the bundle does not lead from {old.size} to {head.size}", f"the file {name}")
+    except RefusedError as problem:
+        return Answer("INVALID", str(problem))
+    return Answer("VALID", f"the log only grew from {old.size} to {head.size}")
+
+
+def _leads_on(bundle: Bundle, head: Head, old: Head) -> bool:
+    """Say whether the bundle proves that the log only grew since a head; RefusedError: it proves that it did not."""
     name = f"data/log/consistency/{old.size}-{head.size}"
     path: list[bytes] = []
     if old.size != head.size:
         if name not in bundle.files:
-            return Answer("NOT PROVEN", f"the bundle does not lead from {old.size} to {head.size}", f"the file {name}")
+            return False
         try:
             path = _read_path(bundle.files[name])
         except RefusedError as problem:
-            return Answer("INVALID", _named(name, problem))
+            raise RefusedError(_named(name, problem)) from None
     if not is_consistent((old.size, old.root), (head.size, head.root), path):
-        return Answer("INVALID", f"the log was rewritten between {old.size} and {head.size}")
-    return Answer("VALID", f"the log only grew from {old.size} to {head.size}")
+        raise RefusedError(f"{name}: the log was rewritten between {old.size} and {head.size}")
+    return True
 
 
 def _read_path(data: bytes) -> list[bytes]:
@@ -2190,7 +2729,10 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
         "P": Answer("VALID", f"{len(leaves)} events are under checkpoint {head.size}"),
         "C1": Answer("VALID", f"{len(shown.records)} records and their blobs are what their leaves commit to"),
     }
-    answers["W"], answers["T"] = judge_witnesses(trust, policy)  # step 10
+    answers["W"] = judge_witnesses(trust, policy)  # step 10
+    own = {record.n for record in shown.streams.get("ledger", [])}
+    needed = max((n + 1 for n in leaves if n not in own), default=0)
+    answers["T"] = judge_time(bundle, head, trust, policy, needed)
     answers["A"] = judge_growth(bundle, head, trust, earlier)
     whole = len(leaves) == head.size and not bundle.faults["P"] and not bundle.faults["C2"]
     counted = f"{len(leaves)} of the log's {head.size} leaves are shown"

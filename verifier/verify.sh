@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Check a small evidence bundle of a2a-ledger with common tools: unzip, sha256sum, openssl (3 or later), jq, od.
 #
-#   verify.sh BUNDLE.zip LOG-VKEY
+#   verify.sh BUNDLE.zip LOG-VKEY [TIME-ROOT.pem]
 #
-# LOG-VKEY is the log's key as its owner gave it to you: <name>+<8 hex digits>+<base64>.
-# Exit 0: everything below holds. 1: something does not. 2: the command cannot be used, or a tool is missing.
+# LOG-VKEY is the log's key as its owner gave it to you: <name>+<8 hex digits>+<base64>. TIME-ROOT.pem is the root
+# certificate of a timestamp authority, as you got it from that authority: with it the bundle's time tokens are checked.
+# Exit 0: everything below holds. 1: something does not. 2: the command cannot be used, or a tool is missing. 3: a time
+# token is not proven by your root.
 #
 # What it checks (docs/format.md 12): manifests and the exporter's two signatures (I), the signature of the checkpoint by
-# the key that you gave (L), the inclusion proof of every leaf (P), the commitment of every record (part of C1).
+# the key that you gave (L), the inclusion proof of every leaf (P), the commitment of every record (part of C1), and by
+# `openssl ts -verify` time tokens (part of T: not whether an older head that one is over leads on to the checkpoint).
 # What it does not: blobs, streams and their ends (C2), holes (X), findings and replay (R), witnesses, earlier heads, the
 # strict reading of zip and JSON, keys of small order. `a2a_verify.py` beside it and `a2a-ledger verify` do.
 # It takes about a second for ten events. Nothing from the bundle is run, and all of it is unpacked into a new folder.
@@ -17,12 +20,13 @@ export LC_ALL=C
 usage() { echo "verify.sh: $1" >&2; exit 2; }
 bad() { echo "INVALID: $1"; exit 1; }
 
-[ $# -eq 2 ] || usage "expected BUNDLE.zip LOG-VKEY"
+[ $# -eq 2 ] || [ $# -eq 3 ] || usage "expected BUNDLE.zip LOG-VKEY [TIME-ROOT.pem]"
 for tool in unzip sha256sum openssl jq od base64; do
     command -v "$tool" >/dev/null || usage "$tool is missing"
 done
-bundle=$1 log_vkey=$2
+bundle=$1 log_vkey=$2 time_root=${3:-}
 [ -r "$bundle" ] || usage "$bundle cannot be read"
+[ -z "$time_root" ] || time_root=$(realpath -e -- "$time_root" 2>/dev/null) || usage "$3 cannot be read"
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
@@ -154,7 +158,27 @@ if [ "$promised" = true ]; then
     [ "$about" = "$log/events.jsonl $(hash <$log/events.jsonl)" ] || bad "the exporter signed other leaves than are shown"
 fi
 
+# 10 Time tokens (T), by the root that you gave.
+times=
+for token in data/time/[0-9].tsr; do
+    [ -f "$token" ] || continue
+    note=${token%.tsr}.checkpoint
+    [ -f "$note" ] || bad "$token is over no checkpoint"
+    over="a head of $(sed -n 2p "$note" | tr -dc 0-9) events"
+    if [ -z "$time_root" ]; then
+        times+="NOT CHECKED: $token, a time token over $over: give the root certificate of its authority"$'\n'
+    elif openssl ts -verify -data "$note" -in "$token" -CAfile "$time_root" >/dev/null 2>&1; then
+        when=$(openssl ts -reply -in "$token" -text 2>/dev/null | sed -n 's/^Time stamp: //p' | tr -dc 'A-Za-z0-9:. ')
+        known=$(cmp -s "$note" $log/checkpoint && echo "which is this checkpoint" || echo "that it leads on to this checkpoint is NOT CHECKED")
+        times+="VALID: $token says by your root that $over existed at $when (T); $known"$'\n'
+    else
+        echo "NOT PROVEN: openssl ts -verify does not take $token over $note by your root"
+        exit 3
+    fi
+done
+
 echo "VALID: files intact (I), signed by $([ "$promised" = true ] && echo "the log's exporter" || echo nobody)"
 echo "VALID: checkpoint $size of $origin is signed by your key (L)"
 echo "VALID: $count leaves are under it (P), and $count records are what they commit to"
+printf '%s' "$times"
 echo "NOT CHECKED: blobs, streams and their ends, holes, findings, replay, witnesses, strict zip and JSON: see a2a_verify.py"

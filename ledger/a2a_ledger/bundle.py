@@ -38,6 +38,7 @@ LEAVES = "data/log/events.jsonl"
 INDEX = "data/log/index.tsv"
 PROOFS = "data/log/proofs/"
 CONSISTENCY = "data/log/consistency/"
+TIMES = "data/time/"
 RECORDS = "data/records/"
 BLOBS = "data/blobs/"
 STREAMS = "data/streams/"
@@ -83,6 +84,7 @@ KINDS = tuple(
         (r"data/log/(events\.jsonl|index\.tsv)", 8 * _MIB),
         (r"data/log/proofs/[0-9]+\.tlog-proof", 128 * _KIB),
         (r"data/log/consistency/[0-9]+-[0-9]+", 16 * _KIB),
+        (r"data/time/[0-9]\.(checkpoint|tsr)", 64 * _KIB),
         (r"data/records/[0-9]+\.json", 64 * _KIB),
         (r"data/records/[0-9]+\.salt|data/streams/[^/]+\.key", _SECRET_SIZE),
         (r"report\.html|data/blobs/[^/]+/[0-9]+", MAX_FILE),
@@ -254,6 +256,16 @@ def _hole(name: str, content: bytes) -> Hole:
 def proof_file(index: int) -> str:
     """Return the name of the inclusion proof of the leaf at `index`."""
     return f"{PROOFS}{index}.tlog-proof"
+
+
+def consistency_file(old: int, new: int) -> str:
+    """Return the name of the proof that the log only grew from one size to another."""
+    return f"{CONSISTENCY}{old}-{new}"
+
+
+def time_files(number: int) -> tuple[str, str]:
+    """Return the names of a stamped checkpoint and of the time token over it; `number` is 0 to 9."""
+    return f"{TIMES}{number}.checkpoint", f"{TIMES}{number}.tsr"
 
 
 def record_file(index: int) -> str:

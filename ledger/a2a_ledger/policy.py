@@ -1,15 +1,17 @@
 """What a reader trusts, given from outside: a C2SP tlog-policy with further lines of ours.
 
-docs/format.md sections 6.1 and 7.6; tlog-policy as of 2026-07. A C2SP reader skips our lines as comments:
+docs/format.md sections 6.1, 6.5 and 7.6; tlog-policy as of 2026-07. A C2SP reader skips our lines as comments:
 
     log ledger.example/acme-0a1b2c3d+48543ebf+AXk…
     quorum none
     # a2a-ledger: export ledger.example/acme-0a1b2c3d+9b2f6e01+AQ…
     # a2a-ledger: card https://vendor.example/.well-known/agent-card.json eyJjcnYiOiJQLTI1NiIs…
+    # a2a-ledger: tsa MIIBgTCCASegAwIBAgIU…
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,13 +20,16 @@ from a2a_ledger.address import peer_id, typed_card_url
 from a2a_ledger.checkpoint import SignedCheckpoint, checkpoint_of, open_checkpoint, read_number
 from a2a_ledger.codec import canonical
 from a2a_ledger.errors import FormatError, PolicyError
-from a2a_ledger.keys import COSIGNATURE, ED25519, ROLES, Verifier, parse_vkey
+from a2a_ledger.keys import COSIGNATURE, ED25519, ROLES, Verifier, decode_base64, parse_vkey
 from a2a_ledger.signature import base64url
 from a2a_ledger.signature.card_keys import CardKey, read_card_keys
 from a2a_ledger.signature.peer_keys import check_key_ids
+from a2a_ledger.time_token import read_root
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from a2a_ledger.time_token import Certificate
 
 _TRUST = re.compile(r"#[ \t]*a2a-ledger:(.*)")
 
@@ -49,7 +54,8 @@ class Policy:
 
     A C2SP reader skips ours as comments. `# a2a-ledger: <role> <vkey>`, the role one of `keys.ROLES`: `trusted`
     holds these keys, by role. `# a2a-ledger: card <url> <base64url of a JWK>`: `cards` holds these, each for the
-    cards of the peer whose public card lies at that url. The rest is C2SP's.
+    cards of the peer whose public card lies at that url. `# a2a-ledger: tsa <base64 of a certificate in DER>`:
+    `authorities` holds these, roots of timestamp authorities. The rest is C2SP's.
     """
 
     logs: tuple[Verifier, ...] = ()
@@ -61,6 +67,7 @@ class Policy:
     quorum: str = "none"
     trusted: Mapping[str, tuple[Verifier, ...]] = field(default_factory=dict[str, tuple[Verifier, ...]])
     cards: tuple[CardTrust, ...] = ()
+    authorities: tuple[Certificate, ...] = ()
 
     def keys(self, role: str) -> tuple[Verifier, ...]:
         """Return all keys that are trusted for a role."""
@@ -95,6 +102,21 @@ class Policy:
             found = f"witnesses {sorted(names)}" if names else "none of the policy's witnesses"
             raise PolicyError(f"the policy asks for quorum {self.quorum!r}, and this checkpoint is cosigned by {found}")
 
+    def quorum_time(self, signed: SignedCheckpoint) -> int | None:
+        """Return when the quorum was met, in POSIX seconds: so many witnesses had cosigned by then.
+
+        None where it is not met, or where the policy asks for none: then no clock of a witness is asked for.
+        """
+        if self.quorum == "none":
+            return None
+        names = {key: name for name, key in self.witnesses.items()}
+        cosigned: set[str] = set()
+        for entry in sorted(signed.cosigners, key=lambda entry: entry.time or 0):
+            cosigned.add(names.get(entry.verifier, ""))
+            if self._met(self.quorum, cosigned):
+                return entry.time
+        return None
+
     def _met(self, name: str, cosigned: Collection[str]) -> bool:
         if name in self.groups:
             group = self.groups[name]
@@ -110,6 +132,7 @@ class Policy:
         lines.append(f"quorum {self.quorum}")
         lines += [f"# a2a-ledger: {role} {key.vkey}" for role, keys in self.trusted.items() for key in keys]
         lines += [f"# a2a-ledger: card {card.url} {base64url.encode(canonical(card.key.jwk))}" for card in self.cards]
+        lines += [f"# a2a-ledger: tsa {base64.b64encode(root.octets).decode()}" for root in self.authorities]
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -137,6 +160,7 @@ def parse_policy(raw: bytes | str) -> Policy:
         quorum=reader.quorum,
         trusted=reader.trusted,
         cards=tuple(reader.cards),
+        authorities=tuple(reader.authorities),
     )
 
 
@@ -151,6 +175,7 @@ class _PolicyReader:
         self.quorum: str | None = None
         self.trusted: dict[str, tuple[Verifier, ...]] = {}
         self.cards: list[CardTrust] = []
+        self.authorities: list[Certificate] = []
         self._roles: dict[bytes, str] = {}  # public key -> role: one key, one role, and once
         self._grouped: set[str] = set()
 
@@ -185,14 +210,17 @@ class _PolicyReader:
             case ["card", url, jwk]:
                 self._trust_card(url, jwk)
                 return
+            case ["tsa", certificate]:
+                self._trust_authority(certificate)
+                return
             case [role, vkey] if role in ROLES:
                 pass
             case _:
                 # Never skipped as a mere comment: somebody meant to trust this key.
                 raise FormatError(
-                    f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, or `# a2a-ledger: card "
-                    f"<url of the public card> <base64url of a JWK>`, found {len(fields)} fields that begin with "
-                    f"{fields[:1]}"
+                    f"expected `# a2a-ledger: <role> <vkey>` with a role of {', '.join(ROLES)}, `# a2a-ledger: card "
+                    "<url of the public card> <base64url of a JWK>`, or `# a2a-ledger: tsa <base64 of a root's "
+                    f"certificate>`, found {len(fields)} fields that begin with {fields[:1]}"
                 )
         key = self._key(role, vkey, COSIGNATURE if role == "witness" else ED25519)
         self.trusted[role] = (*self.trusted.get(role, ()), key)
@@ -207,6 +235,17 @@ class _PolicyReader:
         keys = read_card_keys(data, source="policy", peer=peer_id(card_url))
         self.cards += [CardTrust(card_url, key) for key in keys]
         check_key_ids([card.key for card in self.cards])
+
+    def _trust_authority(self, certificate: str) -> None:
+        try:
+            root = read_root(decode_base64(certificate))
+        except ValueError:
+            raise FormatError(
+                "expected the base64 of a certificate in DER, on one line, found something else"
+            ) from None
+        if any(root.octets == known.octets for known in self.authorities):
+            raise FormatError(f"the root {root.name[:80]!r} is given twice")
+        self.authorities.append(root)
 
     def _key(self, role: str, vkey: str, kind: int) -> Verifier:
         key = parse_vkey(vkey)

@@ -149,7 +149,7 @@ def test_a_bundle_goes_under_the_head_that_others_signed(
     rows = {line.split()[0]: line for line in alone_file.stdout.splitlines()[1:]}
     assert alone_file.returncode == 3, "it does not judge again, so it cannot say verified"
     assert "VALID       cosigned by witness.example/a, witness.example/b, witness.example/c" in rows["W"]
-    assert "VALID       not later than 2026-09-14T09:00:00Z" in rows["T"]
+    assert "events of the log existed not later than 2026-09-14T09:00:00Z, by the clocks of the witnesses" in rows["T"]
 
 
 def test_a_head_that_leaves_out_something_of_the_task_is_not_taken(

@@ -14,6 +14,7 @@ from tests.conformance import (
     log_cases,
     record_cases,
     stream_cases,
+    time_cases,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _MODULES = (
     stream_cases,
     key_cases,
     head_cases,
+    time_cases,
     finding_cases,
 )
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conformance.cases import all_rows
 from tests.conformance.material import log
+from tests.conformance.time_cases import authority
 
 RECIPE = Path(__file__).parents[2] / "verifier" / "verify.sh"
 TOOLS = ("bash", "unzip", "sha256sum", "openssl", "jq", "od", "base64")
@@ -39,10 +40,10 @@ def tools() -> None:
         pytest.skip(f"{', '.join(missing)} missing: the shell recipe was not tried")
 
 
-def recipe(tmp_path: Path, bundle: bytes, vkey: str = "") -> subprocess.CompletedProcess[str]:
+def recipe(tmp_path: Path, bundle: bytes, vkey: str = "", root: Path | None = None) -> subprocess.CompletedProcess[str]:
     place = tmp_path / "case.zip"
     place.write_bytes(bundle)
-    given: list[str | Path] = [RECIPE, place, vkey or log().signers["log"].vkey]
+    given: list[str | Path] = [RECIPE, place, vkey or log().signers["log"].vkey, *([root] if root else [])]
     return subprocess.run(given, capture_output=True, text=True, check=False, timeout=120)
 
 
@@ -74,3 +75,28 @@ def test_finds(tmp_path: Path, name: str) -> None:
 def test_does_not_look_at_what_it_says(tmp_path: Path, name: str) -> None:
     done = recipe(tmp_path, ROWS[name].made().bundle)
     assert done.returncode == 0, done.stdout
+
+
+def test_time_tokens_by_openssl(tmp_path: Path) -> None:
+    root = authority().root.certificate
+    good = recipe(tmp_path, ROWS["time_token"].made().bundle, root=root)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert "VALID: data/time/0.tsr says by your root that a head of 31 events existed at " in good.stdout
+    assert "(T); which is this checkpoint" in good.stdout
+    older = recipe(tmp_path, ROWS["time_token_over_earlier_head"].made().bundle, root=root)
+    assert "a head of 17 events" in older.stdout
+    assert "that it leads on to this checkpoint is NOT CHECKED" in older.stdout
+    assert "NOT CHECKED: data/time/0.tsr" in recipe(tmp_path, ROWS["time_token"].made().bundle).stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["time_token_over_another_fail", "time_token_other_root_notproven", "time_token_use_not_alone_notproven"]
+)
+def test_a_time_token_that_openssl_does_not_take(tmp_path: Path, name: str) -> None:
+    done = recipe(tmp_path, ROWS[name].made().bundle, root=authority().root.certificate)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith("NOT PROVEN: openssl ts -verify does not take data/time/0.tsr")
+
+
+def test_a_root_that_cannot_be_read(tmp_path: Path) -> None:
+    assert recipe(tmp_path, log().bundle, root=tmp_path / "nothing.pem").returncode == 2

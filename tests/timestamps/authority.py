@@ -151,6 +151,10 @@ class Authority:
         query = openssl(self.folder, "ts", "-query", "-data", "content", "-sha256", "-cert")
         return self.reply(query, signer, section)
 
+    def refusal(self) -> bytes:
+        """Return the answer to a request that it does not read."""
+        return self.reply(b"no request")
+
     def signed_anew(self, reply: bytes, signer: Signer, *more: Signer, year: str = "") -> bytes:
         """Return an answer with the same statement, signed under another certificate, whatever that one is for.
 

@@ -25,6 +25,7 @@ from a2a_ledger.time_token.tst_info import NONCE_SIZE, Statement, request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,11 @@ class Stamp:
         return self.signer.name
 
     @property
-    def latest(self) -> str:
-        """Return the time by which the octets existed, to the second, rounded up: RFC 3339 in UTC."""
+    def latest(self) -> datetime:
+        """Return the time by which the octets existed, in whole seconds, rounded up."""
         latest = self.states.latest
         whole = latest.replace(microsecond=0)
-        return f"{whole if whole == latest else whole + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+        return whole if whole == latest else whole + timedelta(seconds=1)
 
     def check_trust(self, roots: Sequence[Certificate]) -> None:
         """Check that one of these roots vouches for the authority, at the token's own time.

@@ -127,8 +127,8 @@ def _accuracy(reader: Reader) -> timedelta:
 
 
 def _check_extensions(reader: Reader) -> None:
-    for value in reader.all():
-        extension = Reader(value.content, _WHAT)
+    while reader.tag is not None:
+        extension = reader.inside(der.SEQUENCE)
         kind = extension.oid()
         if extension.flag():
             raise FormatError(f"{_WHAT}: has the critical extension {kind}, which is not read")

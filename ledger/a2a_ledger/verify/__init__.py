@@ -17,7 +17,8 @@ PROVEN with what would settle it, and a step that fails stops none of the others
  9. Check the exporter's signature over the manifest, the signed export statement, and every file that repeats
     facts (I). The statement's "stream S ends at version k as of size N" for the task, its findings and the
     log's keys must be what is shown; without it, or all leaves, C2 is not proven: anybody can cut off an end.
-10. Cosignatures of the reader's witnesses (W) and their times (T); earlier checkpoints that the reader holds (A).
+10. Cosignatures of the reader's witnesses (W); when their quorum was met, and time tokens of authorities that the
+    reader trusts (T); earlier checkpoints that the reader holds (A).
 11. Check each finding's place and signed statement, by the key that speaks for statements: its subjects are the
     shown leaves. Read the shown content again and hold it against what the records say of it. Then decide and
     judge again over the shown records and compare bytes (R); what is left out or not shown leaves R open.
@@ -47,7 +48,6 @@ from a2a_ledger.verify.proven import (
     check_inclusion,
     judge_earlier,
     judge_head,
-    judge_witnesses,
     read_checkpoint,
     read_leaves,
 )
@@ -57,6 +57,7 @@ from a2a_ledger.verify.rerun import Rerun
 from a2a_ledger.verify.shown import Shown
 from a2a_ledger.verify.signed import ExportStatement, check_export_signature, check_statements, ends_of, read_claims
 from a2a_ledger.verify.stated import check_claims, check_repeated
+from a2a_ledger.verify.times import judge_time, judge_witnesses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,7 +178,8 @@ class _Examination:
         faults += keys.faults
         faults += check_claims(claimed, shown, checkpoint)
         faults += check_repeated(self.bundle, shown, checkpoint, task=task, at=export.at)
-        self.claims["W"], self.claims["T"] = judge_witnesses(head, self.policy)
+        self.claims["W"] = judge_witnesses(head, self.policy)
+        self.claims["T"] = judge_time(self.bundle, head, self.policy, _task_size(shown, leaves))
         self.claims["A"] = judge_earlier(self.bundle, head, self.earlier)
         self._say("C1", shown.faults, f"{len(shown.records)} records and their blobs are what their leaves commit to")
         self._judge_all_leaves(shown, leaves, checkpoint)
@@ -311,3 +313,9 @@ def _some(sentences: Sequence[str]) -> str:
     """Name the first few and count the rest."""
     more = f"; and {len(sentences) - _MOST_NAMED} more" if len(sentences) > _MOST_NAMED else ""
     return "; ".join(sentences[:_MOST_NAMED]) + more
+
+
+def _task_size(shown: Shown, leaves: Mapping[int, ShownLeaf]) -> int:
+    """Return the smallest size of the log that has every shown event but those of the log's own stream."""
+    own = {n for n, record in shown.records.items() if record.stream == "ledger"}
+    return max((n + 1 for n in leaves if n not in own), default=0)

@@ -7,10 +7,9 @@ only: to see whether the bundle fits together. It never makes a claim VALID.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from a2a_ledger.bundle import CHECKPOINT, CONSISTENCY, INDEX, KEYS, LEAVES, PROOFS, proof_file
+from a2a_ledger.bundle import CHECKPOINT, INDEX, KEYS, LEAVES, PROOFS, consistency_file, proof_file
 from a2a_ledger.checkpoint import (
     Checkpoint,
     open_checkpoint,
@@ -19,7 +18,14 @@ from a2a_ledger.checkpoint import (
     parse_proof,
 )
 from a2a_ledger.codec import leaf, parse_canonical
-from a2a_ledger.errors import FormatError, LedgerError, PolicyError, UsageError, VerificationError
+from a2a_ledger.errors import (
+    ConsistencyError,
+    FormatError,
+    LedgerError,
+    PolicyError,
+    UsageError,
+    VerificationError,
+)
 from a2a_ledger.keys import parse_vkey
 from a2a_ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from a2a_ledger.note import parse_note
@@ -56,6 +62,7 @@ class Head:
     logs: Sequence[Verifier] = ()  # the log keys that the reader trusts
     cosigners: Sequence[Verified] = ()
     quorum: str = ""  # why the policy's quorum is not met; "" if it is, or if there is nothing to meet
+    quorum_time: int | None = None  # when it was met, by the witnesses' clocks; None: it was not, or none is asked for
 
 
 def read_leaves(bundle: Bundle, origin: str) -> tuple[list[IndexRow], dict[int, ShownLeaf], list[str]]:
@@ -147,6 +154,7 @@ def judge_head(bundle: Bundle, checkpoint: Checkpoint, policy: Policy | None, ke
         terms = [_judge_term(what, key, checkpoint, keys) for key, _ in signed.verified if key in logs]
         claim = next((claim for claim in terms if claim.status == "VALID"), terms[0])
         head = Head(checkpoint, claim, trusted=claim.status == "VALID", logs=logs, cosigners=signed.cosigners)
+        head.quorum_time = policy.quorum_time(signed)
         try:
             policy.check_quorum(signed)
         except PolicyError as problem:
@@ -194,34 +202,6 @@ def _claimed_log_keys(bundle: Bundle, keys: Keys) -> list[Verifier]:
     return claimed
 
 
-def judge_witnesses(head: Head, policy: Policy | None) -> tuple[Claim, Claim]:
-    """Return the claims W and T: who else has seen the checkpoint, and by when it existed."""
-    names = ", ".join(f"{entry.verifier.name} at {_time(entry.time)}" for entry in head.cosigners)
-    if not head.cosigners:
-        why = "no witness that you trust has signed the checkpoint"
-        return (
-            Claim("W", "NOT PROVEN", why, "a cosignature of a witness that your policy names"),
-            Claim(
-                "T",
-                "NOT PROVEN",
-                why,
-                "a timestamp or a witness's cosignature; the recorder's own clock proves nothing",
-            ),
-        )
-    first = min(entry.time or 0 for entry in head.cosigners)
-    time = Claim("T", "VALID", f"not later than {_time(first)}, by a witness's clock; no earliest time is shown")
-    if policy is None or policy.quorum == "none":
-        return Claim(
-            "W",
-            "NOT PROVEN",
-            f"checkpoint {head.checkpoint.size} is cosigned by {names}",
-            "a quorum line in your policy",
-        ), time
-    if head.quorum:
-        return Claim("W", "NOT PROVEN", head.quorum, "the cosignatures that are missing"), time
-    return Claim("W", "VALID", f"checkpoint {head.checkpoint.size} is cosigned by {names}"), time
-
-
 def judge_earlier(bundle: Bundle, head: Head, earlier: Sequence[bytes | str]) -> Claim:
     """Return claim A: the log only grew since the checkpoints that the reader holds.
 
@@ -241,16 +221,32 @@ def _judge_one_earlier(bundle: Bundle, now: Checkpoint, old: Checkpoint) -> Clai
     if old.origin != now.origin or old.size > now.size or not old.size:
         detail = f"checkpoint {old.size} of {old.origin} is not an earlier one of {now.origin}, size {now.size}"
         return Claim("A", "NOT PROVEN", detail, "a bundle under a checkpoint that is not older than yours")
-    name = f"{CONSISTENCY}{old.size}-{now.size}"
-    if old.size != now.size and name not in bundle.files:
+    try:
+        grown = check_growth(bundle, now, old)
+    except LedgerError as problem:
+        return Claim("A", "INVALID", str(problem))
+    if not grown:
+        name = consistency_file(old.size, now.size)
         settle = f"a consistency proof from {old.size} to {now.size}: ask the exporter for {name} (export --since)"
         return Claim("A", "NOT PROVEN", f"the bundle does not lead from {old.size} to {now.size}", settle)
+    return Claim("A", "VALID", f"the log only grew from checkpoint {old.size} to {now.size}")
+
+
+def check_growth(bundle: Bundle, now: Checkpoint, old: Checkpoint) -> bool:
+    """Check that the log only grew from an earlier checkpoint to this one; False where the bundle has no proof of it.
+
+    Raises:
+        LedgerError: it did not.
+    """
+    name = consistency_file(old.size, now.size)
+    if old.size != now.size and name not in bundle.files:
+        return False
     try:
         path = parse_hashes(bundle.read(name)) if old.size != now.size else []
         verify_consistency(old.size, now.size, old.root, now.root, path)
     except LedgerError as problem:
-        return Claim("A", "INVALID", f"the log was rewritten between {old.size} and {now.size}: {problem}")
-    return Claim("A", "VALID", f"the log only grew from checkpoint {old.size} to {now.size}")
+        raise ConsistencyError(f"the log was rewritten between {old.size} and {now.size}: {problem}") from problem
+    return True
 
 
 def _open_earlier(note: bytes | str, head: Head) -> Checkpoint:
@@ -262,11 +258,3 @@ def _open_earlier(note: bytes | str, head: Head) -> Checkpoint:
     except LedgerError as problem:
         raise UsageError(f"the earlier checkpoint that you gave cannot be used: {problem}") from problem
     return checkpoint
-
-
-def _time(seconds: int | None) -> str:
-    """Spell POSIX seconds; a hostile number is no reason to fail."""
-    try:
-        return datetime.fromtimestamp(seconds or 0, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (OverflowError, ValueError, OSError):
-        return f"second {seconds}"

@@ -55,7 +55,8 @@ function takeOurs(policy, fields) {
     policy.cards += 1; // a key for a peer's cards: this page judges no card's signature
     return;
   }
-  if (fields.length !== 2 || !ROLES.includes(fields[0])) throw new Problem("expected `# a2a-ledger: <role> <vkey>` or `# a2a-ledger: card <url> <key>`");
+  if (fields.length === 2 && fields[0] === "tsa" && /^[A-Za-z0-9+/]+={0,2}$/.test(fields[1])) return; // this page reads no time token
+  if (fields.length !== 2 || !ROLES.includes(fields[0])) throw new Problem("expected `# a2a-ledger:` and `<role> <vkey>`, `card <url> <key>` or `tsa <certificate>`");
   const key = usableKey(policy, fields[0], fields[1], fields[0] === "witness" ? COSIGNATURE : ED25519);
   policy.others.push({ role: fields[0], key });
 }
@@ -104,4 +105,11 @@ function quorumMet(policy, signers) {
     return name === "none" || keys.includes(policy.witnesses.get(name)?.vkey);
   };
   return cosigned(policy.quorum);
+}
+
+/** Return when the quorum was met, by the witnesses' clocks; null: it was not, or none is asked for. */
+function quorumTime(policy, signers) {
+  if (policy.quorum === "none") return null;
+  const times = signers.map(({ time }) => time).sort((one, other) => (one < other ? -1 : one > other ? 1 : 0));
+  return times.find((time) => quorumMet(policy, signers.filter((signer) => signer.time <= time))) ?? null;
 }

@@ -77,6 +77,7 @@ class Examination {
     faults.push(...(await exportSignatureFaults(bundle, keys, checkpoint.size, claimed.signed === true)), ...said.faults, ...keys.faults);
     faults.push(...claimsFaults(claimed, shown, checkpoint), ...repeatedFaults(bundle, shown, checkpoint, this.task, said.at));
     this.judgeWitnesses(head);
+    this.judgeTime(head);
     await this.judgeEarlier(head);
     this.judge("C1", shown.faults, `${shown.records.size} records and their blobs are what their leaves commit to`);
     this.judgeAllLeaves(shown, leaves, checkpoint);
@@ -90,7 +91,7 @@ class Examination {
   async judgeHead(checkpoint) {
     const { bundle, policy, keys } = this;
     const raw = bundle.read("data/log/checkpoint"), what = `checkpoint ${checkpoint.size} of ${checkpoint.origin}`;
-    const head = { checkpoint, trusted: false, logs: [], cosigners: [], quorum: false };
+    const head = { checkpoint, trusted: false, logs: [], cosigners: [], quorum: false, quorumTime: null };
     if (policy) {
       head.logs = trustedFor(policy, "log").filter((key) => key.name === checkpoint.origin);
       const before = keys.handedOver();
@@ -112,6 +113,7 @@ class Examination {
         head.trusted = this.claims.get("L").status === "VALID";
         head.cosigners = opened.signers.filter(({ key }) => key.kind === COSIGNATURE);
         head.quorum = quorumMet(policy, head.cosigners);
+        head.quorumTime = quorumTime(policy, head.cosigners);
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
         this.say("L", "INVALID", `${what}: ${problem.message}`);
@@ -130,18 +132,24 @@ class Examination {
   }
 
   judgeWitnesses({ cosigners, quorum }) {
-    if (!cosigners.length) {
-      const why = canVerify ? "no witness that you trust has signed the checkpoint" : NO_SIGNATURES;
-      this.say("W", "NOT PROVEN", why, "a cosignature of a witness that you name");
-      this.say("T", "NOT PROVEN", why, "a witness's cosignature; the recorder's own clock proves nothing");
-      return;
-    }
+    if (!cosigners.length) return this.say("W", "NOT PROVEN", canVerify ? "no witness that you trust has signed the checkpoint" : NO_SIGNATURES, "a cosignature of a witness that you name");
     const names = cosigners.map(({ key, time }) => `${key.name} at ${spelledTime(time)}`).join(", ");
-    const first = cosigners.reduce((least, { time }) => (time < least ? time : least), cosigners[0].time);
-    this.say("T", "VALID", `not later than ${spelledTime(first)}, by a witness's clock; no earliest time is shown`);
-    if (this.policy.quorum === "none") this.say("W", "NOT PROVEN", `cosigned by ${names}`, "a quorum line in your policy");
-    else if (!quorum) this.say("W", "NOT PROVEN", `your quorum ${this.policy.quorum} is not met: cosigned by ${names}`, "the cosignatures that are missing");
-    else this.say("W", "VALID", `cosigned by ${names}`);
+    if (this.policy.quorum === "none") return this.say("W", "NOT PROVEN", `cosigned by ${names}`, "a quorum line in your policy");
+    if (!quorum) return this.say("W", "NOT PROVEN", `your quorum ${this.policy.quorum} is not met: cosigned by ${names}`, "the cosignatures that are missing");
+    return this.say("W", "VALID", `cosigned by ${names}`);
+  }
+
+  /** Claim T: by the quorum of the reader's witnesses. A time token is named and never read here, so with one T stays open. */
+  judgeTime({ checkpoint, cosigners, quorumTime: time }) {
+    const by = time === null ? "" : `the first ${checkpoint.size} events of the log existed not later than ${spelledTime(time)}, by the clocks of the witnesses of your quorum`;
+    const tokens = this.bundle.under("data/time/").filter((name) => name.endsWith(".tsr"));
+    if (this.bundle.under("data/time/").length) {
+      const why = `this page reads no time token: ${tokens.join(", ") || "data/time/"} is left unread`;
+      return this.say("T", "NOT PROVEN", by ? `${by}; ${why}` : why, "openssl ts -verify -data data/time/0.checkpoint -in data/time/0.tsr -CAfile ROOT.pem, or a2a_verify.py, or a2a-ledger verify");
+    }
+    if (by) return this.say("T", "VALID", `${by}; no earliest time is shown`);
+    const why = canVerify ? "no witnesses of a quorum of yours state a time" : NO_SIGNATURES;
+    return this.say("T", "NOT PROVEN", cosigners.length ? `one witness's clock is no quorum: ${why}` : why, "cosignatures of a quorum, or a time token; the recorder's own clock proves nothing");
   }
 
   async judgeEarlier({ checkpoint: now, logs }) {
