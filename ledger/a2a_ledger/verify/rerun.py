@@ -12,9 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_ledger.bundle import ENGINE, REPLAY_PROFILE
-from a2a_ledger.codec import Hole, canonical, changed_holes, first_stated, tags_of
+from a2a_ledger.codec import canonical, tags_of
 from a2a_ledger.codec.fields import data_of
-from a2a_ledger.contract import FORM
 from a2a_ledger.contract.profile import parse_profile
 from a2a_ledger.divergence import (
     RULE_SET,
@@ -29,6 +28,7 @@ from a2a_ledger.divergence import (
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.freshness import decide, inputs_from_json
+from a2a_ledger.verify.gaps import Gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -187,7 +187,7 @@ class Rerun:
             else:
                 self._hold_profile(record, profile)
         at_the_time = frozenset(recorded)
-        since = first_stated(shown.values())
+        gaps = Gaps(shown, partial=partial)
         met: dict[str, int] = {}
         rule_sets = {rule_set, *(str(same[0].data["rule_set"]) for same in recorded.values())}
         for finding in _found(shown.values(), log, profile, rule_sets):
@@ -195,7 +195,7 @@ class Rerun:
             if same:
                 told = same.pop(0)
                 met.setdefault(tag, told.n)
-                self._compare(told, finding, profile, _gap_of(told, shown, since, partial=partial))
+                self._compare(told, finding, profile, gaps.of_recorded(told))
             elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
                 continue  # recorded under other rules, which say the same of it
             elif finding.trigger.n >= verified_to:
@@ -203,14 +203,12 @@ class Rerun:
                     f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
                 )
             elif finding.task is not None and not self._elsewhere and not (partial and _rests_on_absence(finding)):
-                gap = _other_form(finding.frozen_form)
-                gap = gap or (_gap([item.n for item in finding.evidence], shown, since) if partial else "")
-                self._not_recorded(finding, profile, gap)
+                self._not_recorded(finding, profile, gaps.of_found(finding))
         for tag, told in ((tag, told) for tag, same in recorded.items() for told in same):
             if tag in met:
                 self._differ(told.n, "finding", f"once more, as at {met[tag]}", "not again")
             else:
-                self._not_found(told, _gap_of(told, shown, since, partial=partial))
+                self._not_found(told, gaps.of_recorded(told))
         self.compared.sort()
 
     def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, list[Record]]) -> None:
@@ -303,44 +301,6 @@ def _tag_of(record: Record) -> str:
 def _rests_on_absence(finding: Finding) -> bool:
     """Say whether a finding needs all of the peer's stream: it says that something did not happen in between."""
     return finding.rule_class in _NEEDS_PEER or finding.rule in _NEEDS_PEER_RULES
-
-
-def _form_gap(told: Record) -> str:
-    """Say that a recorded finding rests on a contract of another form; "" if not."""
-    form = told.data.get("frozen_form")
-    return _other_form(form if isinstance(form, str) else None)
-
-
-def _other_form(form: str | None) -> str:
-    """Say that a contract was read otherwise then, and with it what a finding says of it."""
-    return f"its contract is of form {form}, here is {FORM}" if form not in {None, FORM} else ""
-
-
-def _gap(evidence: Iterable[int], shown: Mapping[int, Record], since: int | None) -> str:
-    """Say what is missing of the events that show a finding; "" if all of them and their contents are here.
-
-    `since`: from which log index on the log's records state the holes that they were made with.
-    """
-    for n in evidence:
-        if n not in shown:
-            return f"event {n} is not shown"
-        record = shown[n]
-        for role in ("body", "contract"):
-            if any(isinstance(part, Hole) for part in record.stored_parts(role) or ()):
-                return f"parts of the {role} of event {n} are left out"
-        # In a header or a url a credential is a hole from the beginning: only what came later is missing.
-        for role in record.blobs:
-            parts = record.stored_parts(role) or ()
-            if changed_holes(record, role, parts, stated=since is not None and n >= since):
-                return f"parts of the {role} of event {n} are left out"
-    return ""
-
-
-def _gap_of(told: Record, shown: Mapping[int, Record], since: int | None, *, partial: bool) -> str:
-    """Say why a recorded finding need not be found again; "" if it must be."""
-    listed = told.data.get("evidence_index")
-    evidence = [n for n in listed if isinstance(n, int)] if isinstance(listed, list) else []
-    return _form_gap(told) or (_gap(evidence, shown, since) if partial else "")
 
 
 def _engine_of(bundle: Bundle, size: int) -> JsonObject:
