@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.codec import erased_versions
 from a2a_ledger.errors import BusyError, LedgerError, ReadOnlyError, UsageError
 from a2a_ledger.events import ContentErased
+from a2a_ledger.migrating import COMPACT_PATIENCE, MIGRATING
 from a2a_ledger.store.rewrap import has_content, lies_in_clear, renew_stream
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ _SEALED = "sealed"
 _SCOPE = "content"
 _PAGE = 200  # records read at a time
 _LISTED = 250  # records that one event can list within a record's size
-_PATIENCE = 30.0  # seconds that other processes have to leave the files alone for a moment
 
 
 class Erasure(NamedTuple):
@@ -99,7 +99,7 @@ def erase_content(ledger: ContractLedger, task: str, *, reason: str, requested_b
         due = [record.ref for record in _records(ledger, stream) if has_content(record)]
         if due:
             drafts = [ledger.draft(event, stream=stream) for event in _events(due, reason, requested_by)]
-            keys.note(ERASING + task, _IN_CLEAR if lies_in_clear(ledger.store, stream) else _SEALED)
+            keys.note(ERASING + task, _IN_CLEAR if _may_lie_in_clear(ledger, stream) else _SEALED)
             keys.boxes.renew(stream)  # before the event: whoever meets it in the log seals under these from then on
             ledger.append(drafts)
             _finish(ledger, task)
@@ -132,8 +132,8 @@ def _finish(ledger: ContractLedger, task: str) -> None:
         renew_stream(store, stream, {ver for event in events for ver in erased_versions(event)})
         renew_stream(store, f"findings:{task}")  # sealed under the task's keys: it stays readable
         keys.boxes.destroy_older(stream)
-        keys.connections.compact(rewrite=True, patience=_PATIENCE)
-        store.compact(rewrite=keys.fact(ERASING + task) == _IN_CLEAR, patience=_PATIENCE)
+        keys.connections.compact(rewrite=True, patience=COMPACT_PATIENCE)
+        store.compact(rewrite=keys.fact(ERASING + task) == _IN_CLEAR, patience=COMPACT_PATIENCE)
     keys.drop_fact(ERASING + task)
 
 
@@ -142,6 +142,11 @@ def _cover(ledger: ContractLedger, event: Record) -> None:
     newest = ledger.store.latest_checkpoint()
     if ledger.mark is not None and (newest is None or newest[0] <= event.n):
         ledger.sign_checkpoint()
+
+
+def _may_lie_in_clear(ledger: ContractLedger, stream: str) -> bool:
+    """Say whether a row of a stream lies in clear, or octets of before it was sealed may stand in free pages."""
+    return lies_in_clear(ledger.store, stream) or ledger.store.keys.fact(MIGRATING) is not None
 
 
 def _events(due: list[Ref], reason: str, requested_by: str) -> Iterator[ContentErased]:

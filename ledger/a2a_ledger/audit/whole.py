@@ -42,6 +42,7 @@ from a2a_ledger.audit.keys import AuditKeys
 from a2a_ledger.audit.pems import check_private_keys
 from a2a_ledger.codec import erased_versions, says_erased
 from a2a_ledger.erasing import ERASING
+from a2a_ledger.migrating import MIGRATING
 from a2a_ledger.store.schema import BLOBS, EVENTS, TAGS, TILES, TRACKING, row_digest
 
 if TYPE_CHECKING:
@@ -183,7 +184,15 @@ def _storage_notes(store: Store, events: EventPass) -> list[str]:
         for task in store.keys.facts_under(ERASING)
     ]
     if events.clear:
-        notes.append(f"{events.clear} events lie in clear in the database: they were written before rows were sealed")
+        notes.append(
+            f"{events.clear} events lie in clear in the database: they were written before rows were sealed; "
+            "`a2a-ledger migrate` seals them"
+        )
+    elif store.keys.fact(MIGRATING) is not None:
+        notes.append(
+            "events were sealed, and octets of before may still lie in clear in free pages of the database; "
+            "`a2a-ledger migrate` ends it"
+        )
     return notes
 
 

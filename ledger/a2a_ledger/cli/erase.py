@@ -39,6 +39,7 @@ def erase(session: Session, *, task_id: str, reason: str, requested_by: str | No
     from a2a_ledger.erasing import OUT_OF_REACH, erase_content  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.wire import TERMINAL  # noqa: PLC0415 - same
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
+    from a2a_ledger_projections.states import ABORTED, ANSWERED  # noqa: PLC0415 - same
 
     with session.writing(follow=False) as ledger:
         ledger.catch_up()  # while the content can still be judged
@@ -51,7 +52,7 @@ def erase(session: Session, *, task_id: str, reason: str, requested_by: str | No
     else:
         before = f"; content of {counted(done.before, 'event')} was erased before" if done.before else ""
         click.echo(f"{done.task}: there is nothing to erase{before}.")
-    if row["state"] not in TERMINAL:
+    if row["state"] not in {*TERMINAL, ABORTED, ANSWERED}:
         note(clean(f"The task is {row['state']}: what it still brings is recorded whole. Erase again at its end."))
     note(OUT_OF_REACH)
 

@@ -117,6 +117,14 @@ class BoxKeyStore:
         with self._connections.reading() as connection:
             return _read(connection, owner, key_id) if has_box_keys(connection) else None
 
+    def prepare(self, streams: Iterable[str]) -> None:
+        """See that streams have keys; one commit for all that have none."""
+        owners = dict.fromkeys(map(owner_of, streams))
+        if all(owner in self._newest for owner in owners):
+            return
+        with self._writing() as connection:
+            self.make(connection, [owner for owner in owners if _read(connection, owner) is None])
+
     def make(self, connection: sqlite3.Connection, owners: Iterable[str]) -> list[BoxKeys]:
         """Make the first keys of streams in the transaction that is open; all from one read of entropy."""
         names = list(owners)

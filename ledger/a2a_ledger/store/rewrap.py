@@ -41,6 +41,14 @@ _IN_CLEAR = "originator_id <> 'ledger' AND length(t) > 0 AND substr(state, 1, 2)
 _Row = tuple[int, str, int, object]
 
 
+class Sealed(NamedTuple):
+    """What became of a page of rows: how many are sealed, which cannot be read, the last one; None: the log ends."""
+
+    rows: int
+    unread: list[int]
+    last: int | None
+
+
 class _Place(NamedTuple):
     """Where a record stands and under which keys it comes to lie there."""
 
@@ -57,6 +65,34 @@ def lies_in_clear(store: Store, stream: str) -> bool:
             {"sealed": SEALED_ROW, "stream": stream},
         ).fetchone()
     return found is not None
+
+
+def clear_rows(store: Store) -> int:
+    """Return how many rows lie in clear."""
+    with store.views() as connection:
+        found: tuple[int] = connection.execute(
+            f"SELECT count(*) FROM ledger_events WHERE {_IN_CLEAR}",  # noqa: S608 - a constant
+            {"sealed": SEALED_ROW},
+        ).fetchone()
+    return found[0]
+
+
+def seal_page(store: Store, after: int) -> Sealed:
+    """Seal the next rows that lie in clear, behind log index `after`, each under the keys of its stream."""
+    with store.transaction() as connection:
+        rows: list[_Row] = connection.execute(
+            "SELECT rowid, originator_id, originator_version, state FROM ledger_events"  # noqa: S608 - a constant
+            f" WHERE rowid > :after AND {_IN_CLEAR} ORDER BY rowid LIMIT :page",
+            {"sealed": SEALED_ROW, "after": after + 1, "page": _PAGE},
+        ).fetchall()
+        store.keys.boxes.prepare(row[1] for row in rows)
+        unread: list[int] = []
+        for row in rows:
+            try:
+                _wrap(connection, store, row)
+            except StoreError:  # it stays as it is, and an audit names it
+                unread.append(row[0] - 1)
+    return Sealed(len(rows) - len(unread), unread, rows[-1][0] - 1 if len(rows) == _PAGE else None)
 
 
 def renew_stream(store: Store, stream: str, erased: Collection[int] = ()) -> None:
