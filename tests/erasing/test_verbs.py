@@ -33,7 +33,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def told(result: Result) -> dict[str, Any]:
-    return json.loads(result.stdout)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
 
 
 def test_erase_says_what_is_gone_and_what_it_cannot_reach(run: Run, marked: Marked) -> None:
