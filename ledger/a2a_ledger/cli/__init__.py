@@ -15,6 +15,7 @@ import click
 from a2a_ledger import __version__
 from a2a_ledger.cli import (
     anchor,
+    backup,
     card,
     checkpoint,
     decide,
@@ -75,6 +76,7 @@ for module in (
     reconcile,
     erase,
     migrate,
+    backup,
     checkpoint,
     anchor,
     keys,
