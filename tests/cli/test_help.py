@@ -31,7 +31,8 @@ ELSEWHERE = {"demo", "bench", "proxy", "anchor witness", "anchor fork"}
 
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
-    "verify", "reconcile", "report", "audit", "erase", "migrate", "checkpoint", "keys", "bench", "proxy", "anchor", "backup",
+    "verify", "reconcile", "report", "audit", "erase", "migrate", "checkpoint", "keys", "bench", "proxy", "anchor",
+    "backup",
 }  # fmt: skip
 
 
