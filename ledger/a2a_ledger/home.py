@@ -39,6 +39,7 @@ CONFIG = """\
 # mark_dir = "/mnt/elsewhere"    # where the second copy of the mark lies
 # keep_body = 16777216           # bytes kept of one body
 # card_keys = "card_keys.json"   # a JWKS: keys that may speak for the cards of the peer each names
+# key_passphrase_file = "/run/keys/audit"  # of encrypted key files; mode 0600
 # profile = "profile.toml"       # what is contract beside the core, see docs/format.md section 7.3
 # [limits]                       # seconds, see docs/format.md section 9
 # contract = 60

@@ -13,34 +13,38 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import MissingKeysError, StoreError
-from a2a_ledger.keys import ROLES, Signer, load_pem
+from a2a_ledger.keys import ROLES, Signer, is_encrypted, load_pem, save_pem
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.passphrase import Passphrase
     from a2a_ledger.store import Store
 
 
 class _Held(NamedTuple):
     stamp: tuple[int, int, int]
     signer: Signer
+    sealed: bool
 
 
 class KeyRing(Mapping[str, Signer]):
     """Signers by role; each is read again when its file is another one than before."""
 
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Store, folder: Path, passphrase: Passphrase) -> None:
         """Read the keys of the roles that files in `folder` are named after, and hold each against the log.
 
         Raises:
+            MissingKeysError: a key is encrypted, and there is no passphrase.
             StoreError: a key is not the one that the log names for its role now, or cannot be read.
         """
         self._store = store
-        self._folder = folder
+        self.folder = folder
+        self._passphrase = passphrase
         self._held: dict[str, _Held] = {}
         for role in ROLES:
-            finish(store, folder, role)
+            self.finish(role)
             if key_file(folder, role).exists():
                 self._held[role] = self._read(role)
 
@@ -52,9 +56,9 @@ class KeyRing(Mapping[str, Signer]):
             StoreError: it was exchanged for one that the log does not name, or cannot be read any more.
         """
         held = self._held[role]
-        finish(self._store, self._folder, role)
+        self.finish(role)
         with suppress(FileNotFoundError):  # it was taken away: what was read stays good as long as this process runs
-            if _stamp(key_file(self._folder, role)) != held.stamp:
+            if _stamp(key_file(self.folder, role)) != held.stamp:
                 held = self._held[role] = self._read(role)
         return held.signer
 
@@ -64,12 +68,58 @@ class KeyRing(Mapping[str, Signer]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def finish(self, role: str) -> None:
+        """Put a next key that the log names in the place of the key before it, if there is one.
+
+        One that the log does not name is left alone: a rotation is under way, or was given up before it counted.
+
+        Raises:
+            MissingKeysError: it is encrypted, and there is no passphrase.
+            StoreError: it cannot be read, or not be renamed.
+        """
+        coming = next_file(self.folder, role)
+        if not coming.exists():
+            return
+        try:
+            if names_now(self._store, role, load_pem(coming, self._store.origin, self._passphrase)):
+                coming.replace(key_file(self.folder, role))
+                sync_folder(self.folder)
+        except (MissingKeysError, FileNotFoundError):
+            if coming.exists():  # else somebody else has finished it meanwhile
+                raise
+        except OSError as e:
+            raise StoreError(f"{coming}: cannot take the place of {role}.pem ({e.strerror}); rename it by hand") from e
+
     def _read(self, role: str) -> _Held:
-        path = key_file(self._folder, role)
+        path = key_file(self.folder, role)
         stamp = _stamp(path)
-        signer = load_pem(path, self._store.origin)
+        signer = load_pem(path, self._store.origin, self._passphrase)
         check_signer(log_keys(self._store), role, path, signer)
-        return _Held(stamp, signer)
+        return _Held(stamp, signer, is_encrypted(path.read_bytes()))
+
+    def sealing(self) -> bytes | None:
+        """Return the passphrase that a new key file is encrypted with; None where the keys here are not."""
+        sealed = next((role for role, held in self._held.items() if held.sealed), None)
+        return None if sealed is None else self._passphrase(key_file(self.folder, sealed))
+
+
+def reseal(ring: KeyRing, passphrase: bytes | None) -> list[Path]:
+    """Write all key files again, encrypted with another passphrase or with none; return them.
+
+    Each takes the place of the one before when it is durable, so that a crash leaves some of them as they were.
+
+    Raises:
+        StoreError: one cannot be written.
+    """
+    done: list[Path] = []
+    for role in ring:
+        path, coming = key_file(ring.folder, role), ring.folder / f"{role}.pem.new"
+        coming.unlink(missing_ok=True)  # of a run that did not end
+        save_pem(coming, ring[role], passphrase)
+        coming.replace(path)
+        done.append(path)
+    sync_folder(ring.folder)
+    return done
 
 
 def key_file(folder: Path, role: str) -> Path:
@@ -82,32 +132,13 @@ def next_file(folder: Path, role: str) -> Path:
     return folder / f"{role}.next.pem"
 
 
-def finish(store: Store, folder: Path, role: str) -> bool:
-    """Put a next key that the log names in the place of the key before it; say whether there was one.
-
-    One that the log does not name is left alone: a rotation is under way, or was given up before it counted.
-    """
-    coming = next_file(folder, role)
-    if not coming.exists():
-        return False
-    try:
-        if not names_now(store, role, load_pem(coming, store.origin)):
-            return False
-        coming.replace(key_file(folder, role))
-        _sync(folder)
-    except (MissingKeysError, FileNotFoundError):
-        pass  # somebody else has finished it meanwhile
-    except OSError as e:
-        raise StoreError(f"{coming}: cannot take the place of {role}.pem ({e.strerror}); rename it by hand") from e
-    return True
-
-
 def _stamp(path: Path) -> tuple[int, int, int]:
     found = path.stat()
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make what was renamed in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

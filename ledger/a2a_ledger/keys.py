@@ -24,6 +24,7 @@ import rfc8785
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -258,9 +259,10 @@ class Signer:
         """Sign `data`: 64 bytes, RFC 8032; the same data always gives the same bytes."""
         return self._key.sign(data)
 
-    def pem(self) -> bytes:
-        """Return the private key as PKCS 8 PEM, not encrypted."""
-        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    def pem(self, passphrase: bytes | None = None) -> bytes:
+        """Return the private key as PKCS 8 PEM; with a passphrase, encrypted (RFC 5958, PBES2 with AES-256-CBC)."""
+        cipher = NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase)
+        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, cipher)
 
     def __repr__(self) -> str:
         return f"Signer({self.vkey!r})"
@@ -271,8 +273,10 @@ def generate(name: str, entropy: Callable[[int], bytes]) -> Signer:
     return Signer(name, Ed25519PrivateKey.from_private_bytes(entropy(32)))
 
 
-def save_pem(path: Path, signer: Signer) -> None:
+def save_pem(path: Path, signer: Signer, passphrase: bytes | None = None) -> None:
     """Write a new key file with mode 0600, durable before this returns. An existing file stays as it is.
+
+    With a passphrase the key is encrypted.
 
     Raises:
         StoreError: if the file exists or cannot be written.
@@ -282,7 +286,7 @@ def save_pem(path: Path, signer: Signer) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 os.fchmod(file.fileno(), 0o600)  # the umask may have taken the owner's own right to read
-                file.write(signer.pem())
+                file.write(signer.pem(passphrase))
                 file.flush()
                 os.fsync(file.fileno())
         except BaseException:
@@ -302,12 +306,17 @@ def save_pem(path: Path, signer: Signer) -> None:
         raise StoreError(f"cannot write key file {path}: {error.strerror}") from error
 
 
-def load_pem(path: Path, name: str) -> Signer:
+def load_pem(path: Path, name: str, passphrase: Callable[[Path], bytes] | None = None) -> Signer:
     """Read an Ed25519 private key, PKCS 8 PEM, that its owner alone may read (mode 0600 or 0400).
 
+    Args:
+        path: of the file.
+        name: of the log, under which it signs.
+        passphrase: gives that of an encrypted key; asked for no other.
+
     Raises:
-        MissingKeysError: if there is no such file.
-        StoreError: if others may read it, or it does not hold an Ed25519 private key.
+        MissingKeysError: if there is no such file, or no passphrase for it.
+        StoreError: if others may read it, the passphrase is another, or it does not hold an Ed25519 private key.
     """
     try:
         with path.open("rb") as file:
@@ -321,15 +330,27 @@ def load_pem(path: Path, name: str) -> Signer:
         ) from None
     except OSError as error:
         raise StoreError(f"cannot read key file {path}: {error.strerror}") from error
+    secret = None
+    if is_encrypted(data):
+        if passphrase is None:
+            raise MissingKeysError(f"key file {path} is encrypted, and there is no passphrase for it here")
+        secret = passphrase(path)
     try:
-        key = load_pem_private_key(data, password=None)
+        key = load_pem_private_key(data, password=secret)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise StoreError(
-            f"key file {path} does not hold an unencrypted private key in PKCS 8 PEM: restore it from the backup"
+            f"key file {path} does not hold a private key in PKCS 8 PEM: restore it from the backup"
+            if secret is None
+            else f"key file {path} cannot be decrypted: expected its passphrase, found another, or the file is damaged"
         ) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise StoreError(f"key file {path} holds a key of another kind, expected Ed25519")
     return Signer(name, key)
+
+
+def is_encrypted(pem: bytes) -> bool:
+    """Say whether a key file is encrypted, by its first line (RFC 7468 section 11)."""
+    return pem.startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
 
 
 def handover_message(log: str, role: str, old: str, new: str) -> bytes:

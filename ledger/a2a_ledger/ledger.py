@@ -26,6 +26,7 @@ from a2a_ledger.heads import HeadSigner
 from a2a_ledger.home import LedgerHome
 from a2a_ledger.key_ring import KeyRing
 from a2a_ledger.making import make, new_keys, open_log
+from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.settings import Settings, read_settings
 from a2a_ledger.store import Appended, Store, head_verifiers, open_store
 from a2a_ledger.store.mark import HighWaterMark
@@ -113,6 +114,7 @@ class ContractLedger:
         read_only: bool = False,
         create: bool = True,
         follow: bool = True,
+        ask_passphrase: Callable[[str], str] | None = None,
         clock: Clock = _now,
         entropy: Entropy = os.urandom,
         **settings: Any,  # noqa: ANN401 - checked by name and type in Settings
@@ -125,6 +127,8 @@ class ContractLedger:
             read_only: neither write nor need a key. Without `keys/*.pem` a ledger always opens so.
             create: False: refuse to make a new ledger.
             follow: run the read models and the verifier in a thread of this process.
+            ask_passphrase: asks a person for the passphrase of encrypted key files, where no file and no variable
+                of the environment has it.
             clock: gives the time, with a zone.
             entropy: gives that many random octets.
             **settings: override `config.toml`, see `Settings`.
@@ -154,7 +158,7 @@ class ContractLedger:
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:
             if not store.read_only:
-                signers = KeyRing(store, home.keys)
+                signers = KeyRing(store, home.keys, Passphrase(chosen.passphrase_file(home.root), ask_passphrase))
             mark = _mark_of(home, store, chosen)
             ledger = cls(
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy

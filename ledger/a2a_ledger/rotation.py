@@ -1,7 +1,7 @@
 """A key of the log gives way to a new one, or is revoked: the events, signed by both keys, and the key files.
 
 docs/format.md section 6.3. Nothing here is undone by a crash: before the events are in the log the old key speaks and
-the next key is a file that nobody uses; afterwards the new key speaks, and `key_ring.finish` puts its file in place.
+the next key is a file that nobody uses; afterwards the new key speaks, and `KeyRing.finish` puts its file in place.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
-from a2a_ledger.key_ring import finish, key_file, next_file
+from a2a_ledger.key_ring import KeyRing, key_file, next_file
 from a2a_ledger.keys import generate, handover_message, save_pem
 from a2a_ledger.store.log_keys import NOW, log_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from a2a_ledger.events import Event
     from a2a_ledger.keys import Signer, Verifier
@@ -50,22 +49,22 @@ def rotate(ledger: ContractLedger, role: str, *, sleep: Callable[[float], None])
         ReadOnlyError: the key is not here.
         StoreError: the key file or the log cannot be written; nothing is lost.
     """
-    folder = _folder(ledger)
-    old = ledger.signers.get(role)
+    ring = _ring(ledger)
+    old = ring.get(role)
     if old is None:
         raise ReadOnlyError(
-            f"{key_file(folder, role)}: expected the {role} key, found none: a key hands over itself; one "
+            f"{key_file(ring.folder, role)}: expected the {role} key, found none: a key hands over itself; one "
             "that is lost is revoked: a2a-ledger keys revoke KEY_ID --size N"
         )
     with _signing_stopped(ledger, role):
-        new = _make(ledger, folder, role)
+        new = _make(ledger, ring, role)
         added = _addition(ledger.origin, role, new, old)
         ends = [_retirement(role, key) for key in log_keys(ledger.store).speaking(role, NOW)]
         if role == "log":  # heads wait meanwhile
             _append(ledger, added, *ends)
         else:
             _append(ledger, added)
-        finish(ledger.store, folder, role)
+        _put_in_place(ring, role)
     if role != "log":
         sleep(SETTLE)
         _append(ledger, *ends)
@@ -94,20 +93,26 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
     if term.role not in {"log", "statement", "export"} or not term.covers(NOW):
         _append(ledger, end)
         return Rotated(term.role, [term.key], None, _signed(ledger))
-    folder, old = _folder(ledger), ledger.signers.get(term.role)
+    ring = _ring(ledger)
+    old = ring.get(term.role)
     with _signing_stopped(ledger, term.role):
-        new = _make(ledger, folder, term.role)
+        new = _make(ledger, ring, term.role)
         _append(ledger, _addition(ledger.origin, term.role, new, old), end)
-        finish(ledger.store, folder, term.role)
+        _put_in_place(ring, term.role)
     return Rotated(term.role, [term.key], new.verifier, _signed(ledger))
 
 
-def _make(ledger: ContractLedger, folder: Path, role: str) -> Signer:
-    """Make the next key of a role, durable before anybody hears of it."""
-    next_file(folder, role).unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
+def _make(ledger: ContractLedger, ring: KeyRing, role: str) -> Signer:
+    """Make the next key of a role, durable before anybody hears of it; encrypted where the others are."""
+    path = next_file(ring.folder, role)
+    path.unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
     new = generate(ledger.origin, ledger.entropy)
-    save_pem(next_file(folder, role), new)
+    save_pem(path, new, ring.sealing())
     return new
+
+
+def _put_in_place(ring: KeyRing, role: str) -> None:
+    ring.finish(role)
 
 
 def _addition(origin: str, role: str, new: Signer, old: Signer | None) -> KeyAdded:
@@ -145,7 +150,7 @@ def _signing_stopped(ledger: ContractLedger, role: str) -> AbstractContextManage
     return ledger.mark.exclusive() if role == "log" and ledger.mark is not None else nullcontext()
 
 
-def _folder(ledger: ContractLedger) -> Path:
-    if ledger.home is None:
-        raise UsageError("the keys of a ledger in memory are not kept: there is nothing to rotate")
-    return ledger.home.keys
+def _ring(ledger: ContractLedger) -> KeyRing:
+    if not isinstance(ledger.signers, KeyRing):
+        raise UsageError("the keys of this ledger lie in no directory of its own: there is nothing here to replace")
+    return ledger.signers

@@ -87,6 +87,8 @@ class Settings:
             the ledger's own statement key.
         card_keys: a JWKS file of keys that may speak for cards, each for one peer (docs/format.md section 7.6);
             its path is relative to the ledger's directory. None: only the keys that the log records.
+        key_passphrase_file: a file with the passphrase of encrypted key files, readable by its owner alone; its path is
+            relative to the ledger's directory. None: the passphrase is in `A2A_LEDGER_KEY_PASSPHRASE`, or asked for.
         profile: a profile file, TOML (docs/format.md section 7.3), which says what is contract beside the core; its
             path is relative to the ledger's directory. None: the shipped one.
         limits: the limits of the freshness decision.
@@ -102,6 +104,7 @@ class Settings:
     keep_body: int = 16 * 1024 * 1024
     manifest_keys: Sequence[str] = ()
     card_keys: str | None = None
+    key_passphrase_file: str | None = None
     profile: str | None = None
     limits: Limits = field(default_factory=Limits)
     anchor: Anchoring = field(default_factory=Anchoring)
@@ -171,6 +174,10 @@ class Settings:
             raise UsageError(f"setting profile: {path} cannot be read ({e.strerror}); expected a TOML file") from e
         except UsageError as e:
             raise UsageError(f"setting profile: {path}: {e}", hint=e.hint) from None
+
+    def passphrase_file(self, root: Path) -> Path | None:
+        """Return where the passphrase of encrypted key files lies; None: in no file."""
+        return root / str(self.key_passphrase_file) if self.key_passphrase_file is not None else None
 
     def witness_policy(self, root: Path) -> Policy | None:
         """Return the policy in the file that `anchor.witnesses` names, as it is now; None: no witness is asked.
@@ -250,6 +257,7 @@ _WITHOUT_DEFAULT: dict[str, object] = {
     "mark_dir": "",
     "card_keys": "",
     "profile": "",
+    "key_passphrase_file": "",
     "witnesses": "",
     "manifest_keys": list[str](),
 }

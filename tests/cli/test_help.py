@@ -68,7 +68,7 @@ def test_help_of_every_verb_ends_with_an_example_of_itself(run: Run, name: str, 
     assert not command.get_short_help_str(66).endswith("..."), "the list of verbs cuts what it says"
 
 
-def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
+def test_every_example_runs(run: Run, ledger: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in (("agent-card.json", CARD), ("before.json", CARD), ("after.json", SKILL)):
         (home / name).write_bytes(content)
     (home / "case.json").write_text(json.dumps(CASE))
@@ -84,6 +84,9 @@ def test_every_example_runs(run: Run, ledger: Path, home: Path) -> None:
     shutil.copy("ours.zip", "honest.zip")
     vkey = (home / "ours.txt").read_text().split()[1]
     violation = json.loads(run("--ledger", ledger, "--format", "json", "violations").stdout.splitlines()[0])
+    (home / "passphrase.txt").write_text("for a test\n")
+    (home / "passphrase.txt").chmod(0o600)
+    monkeypatch.setenv("A2A_LEDGER_KEY_PASSPHRASE", "for a test")
     export = json.loads(run("--ledger", ledger, "--format", "json", "keys", "list").stdout.splitlines()[2])
     known = {
         "acme/audit-1b9e04c7+5f2c91aa+AXk…": vkey,

@@ -58,3 +58,26 @@ def test_a_size_beyond_the_log_is_refused(run: Run, ledger: Path) -> None:
     assert done.exit_code == 2
     assert "found 1000000" in done.stderr
     assert len(listed(run, ledger)) == 3
+
+
+def test_keys_are_encrypted_and_decrypted(run: Run, ledger: Path, home: Path) -> None:
+    secret = home / "secret"
+    secret.write_text("of a test\n")
+    secret.chmod(0o600)
+    done = run("--ledger", ledger, "keys", "encrypt", "--passphrase-file", secret)
+    assert (done.exit_code, done.stdout.count(": encrypted")) == (0, 3)
+    refused = run("--ledger", ledger, "keys", "decrypt")
+    assert refused.exit_code != 0
+    assert "is encrypted, and there is no passphrase" in refused.stderr
+    assert run("--ledger", ledger, "keys", "list").exit_code == 0
+    with (ledger / "config.toml").open("a") as config:
+        config.write(f'\nkey_passphrase_file = "{secret}"\n')
+    done = run("--ledger", ledger, "--format", "json", "keys", "decrypt")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["encrypted"] is False
+    assert b"BEGIN PRIVATE KEY" in (ledger / "keys" / "log.pem").read_bytes()
+
+
+def test_without_a_terminal_and_a_file_nothing_is_encrypted(run: Run, ledger: Path) -> None:
+    done = run("--ledger", ledger, "keys", "encrypt")
+    assert (done.exit_code, "nobody sits at a terminal" in done.stderr) == (2, True)

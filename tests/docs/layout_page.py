@@ -24,7 +24,9 @@ GROUPS = {
     "card": ("card address",),
     "checkpoint": ("checkpoint policy note",),
     "bundle": ("bundle archive",),
-    "ledger": ("ledger making home settings heads key_ring rotation followers erasing migrating backup anchors",),
+    "ledger": (
+        "ledger making home settings heads key_ring passphrase rotation followers erasing migrating backup anchors",
+    ),
     "replay": ("replay what_if audit export selection",),
 }
 """Modules by the door that they stand behind; a package stands behind its own."""

@@ -115,7 +115,7 @@ class CrashError(BaseException):
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("step", ["save_pem", "_append", "finish"])
+@pytest.mark.parametrize("step", ["save_pem", "_append", "_put_in_place"])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_crash_at_any_step_leaves_a_ledger_that_opens_and_signs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, step: str, done: bool
@@ -133,7 +133,7 @@ def test_a_crash_at_any_step_leaves_a_ledger_that_opens_and_signs(
             patch.setattr(rotation, step, crash)
             with pytest.raises(CrashError):
                 rotate(ledger, role, sleep=wait)
-        counted = step == "finish" or (step == "_append" and done)
+        counted = step == "_put_in_place" or (step == "_append" and done)
         assert (ledger.signers[role].vkey != old) is counted
     with open_at(tmp_path) as ledger:
         assert (ledger.signers[role].vkey != old) is counted

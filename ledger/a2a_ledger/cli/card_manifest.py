@@ -13,7 +13,7 @@ from a2a_ledger.cli.card_source import METAVAR, load
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import host, note, print_json, short_hash
 from a2a_ledger.cli.reading import read_input
-from a2a_ledger.cli.session import pass_session, user
+from a2a_ledger.cli.session import asked, pass_session, user
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb, VerbGroup
 from a2a_ledger.errors import ReadOnlyError, UsageError
@@ -246,8 +246,9 @@ def _signer(session: Session, key: Path | None, name: str) -> Signer:
     """
     if key is not None:
         from a2a_ledger.keys import load_pem  # noqa: PLC0415 - a heavy import belongs to the verb
+        from a2a_ledger.passphrase import Passphrase  # noqa: PLC0415 - same
 
-        return load_pem(key, name)
+        return load_pem(key, name, Passphrase(ask=asked()))
     if not session.place:
         raise UsageError(
             "no key to sign with: name the ledger whose statement key signs (--ledger DIR), or a --key PEM"

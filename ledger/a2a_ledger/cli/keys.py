@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from a2a_ledger.cli.output import note, print_json
-from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.session import asked, pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb, VerbGroup
+from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +108,52 @@ def revoke_key(session: Session, *, key_id: str, size: int) -> None:
 
     with session.writing(follow=False) as ledger:
         _say_replaced(session, revoke(ledger, key_id, size))
+
+
+@keys.command("encrypt", cls=Verb, example="a2a-ledger --ledger audit keys encrypt --passphrase-file passphrase.txt")
+@click.option(
+    "--passphrase-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Holds the passphrase, mode 0600; default: a person is asked.",
+)
+@pass_session
+def encrypt_keys(session: Session, *, passphrase_file: Path | None) -> None:
+    """Encrypt the key files with a passphrase.
+
+    Whoever opens the ledger to write needs it: in the file that the setting key_passphrase_file names, in
+    A2A_LEDGER_KEY_PASSPHRASE, or typed at a terminal. It has no place on the command line.
+    """
+    from a2a_ledger.passphrase import read_passphrase  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    if passphrase_file is not None:
+        new = read_passphrase(passphrase_file)
+    elif asked() is not None:
+        new = str(click.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)).encode()
+    else:
+        raise UsageError("no passphrase: expected --passphrase-file FILE, since nobody sits at a terminal")
+    _reseal(session, new)
+
+
+@keys.command("decrypt", cls=Verb, example="a2a-ledger --ledger audit keys decrypt")
+@pass_session
+def decrypt_keys(session: Session) -> None:
+    """Write the key files without encryption again."""
+    _reseal(session, None)
+
+
+def _reseal(session: Session, passphrase: bytes | None) -> None:
+    from a2a_ledger.key_ring import KeyRing, reseal  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.writing(follow=False) as ledger:
+        if not isinstance(ledger.signers, KeyRing):
+            raise UsageError("the keys of this ledger lie in no directory of its own: there are no files to write")
+        files = [str(path) for path in reseal(ledger.signers, passphrase)]
+    if session.as_json:
+        print_json({"encrypted": passphrase is not None, "files": files})
+        return
+    for name in files:
+        click.echo(f"{name}: {'not ' if passphrase is None else ''}encrypted")
 
 
 def _say_replaced(session: Session, done: Rotated) -> None:

@@ -12,8 +12,7 @@ import click
 
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.cli.output import counted, note, print_json
-from a2a_ledger.errors import UsageError, VerificationError
-from a2a_ledger.keys import load_pem
+from a2a_ledger.errors import MissingKeysError, UsageError, VerificationError
 from a2a_ledger.store import head_verifiers
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ def _lost_mark(ledger: ContractLedger) -> HighWaterMark:
 def _newest(ledger: ContractLedger) -> tuple[str, Checkpoint]:
     """Return the newest signed head, checked against the log's keys and against the events."""
     assert ledger.home is not None  # noqa: S101 - a session opens directories only
-    load_pem(ledger.home.keys / "log.pem", ledger.origin)  # without it no head could be signed afterwards
+    if not (path := ledger.home.keys / "log.pem").exists():
+        raise MissingKeysError(f"key file {path} is missing, and without it no head can be signed afterwards")
     kept = ledger.store.latest_checkpoint()
     if kept is None:
         raise UsageError(f"{ledger.origin}: no head was ever signed, so there is no mark to recover")

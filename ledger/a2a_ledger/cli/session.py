@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import stat
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import click
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from a2a_ledger.ledger import ContractLedger
 
@@ -63,7 +64,7 @@ class Session:
 
         self._must_exist()
         self.keys_can_be_listed()
-        with ContractLedger.open(self.path, create=False, follow=False) as ledger:
+        with ContractLedger.open(self.path, create=False, follow=False, ask_passphrase=asked()) as ledger:
             yield ledger
 
     @contextmanager
@@ -82,7 +83,7 @@ class Session:
         self._must_exist()
         self.keys_can_be_listed()
         settings: dict[str, Any] = {} if mode is None else {"mode": mode}
-        with ContractLedger.open(self.path, create=False, follow=follow, **settings) as ledger:
+        with ContractLedger.open(self.path, create=False, follow=follow, ask_passphrase=asked(), **settings) as ledger:
             if ledger.read_only:
                 raise ReadOnlyError(
                     f"{self.path}: this copy has no private keys (keys/*.pem), so nothing can be recorded here; "
@@ -138,6 +139,13 @@ class Session:
             raise StoreError(
                 f"{keys}: cannot be read ({e.strerror}), so it is not known which keys lie here; give this user access"
             ) from e
+
+
+def asked() -> Callable[[str], str] | None:
+    """Return how a person is asked for a passphrase; None: nobody sits at a terminal."""
+    if not sys.stdin.isatty():
+        return None
+    return lambda what: str(click.prompt(what, hide_input=True, err=True))
 
 
 def user() -> str:
