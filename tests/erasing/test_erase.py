@@ -11,7 +11,9 @@ from a2a_ledger.codec import Hole, erased_versions
 from a2a_ledger.erasing import OUT_OF_REACH, erase_content, unfinished_erasures
 from a2a_ledger.errors import BusyError, ReadOnlyError, UsageError
 from a2a_ledger.export import export_task
+from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.replay import replay_task
+from a2a_ledger.store.rewrap import renew_stream
 from a2a_ledger.what_if import what_if
 from a2a_ledger_projections import peers, task_contracts, waits
 from a2a_ledger_projections.base import differences
@@ -22,7 +24,7 @@ from tests.evidence.forging import judged, statuses
 
 if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport
-    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.sealing import BoxKeys
     from tests.erasing.marked import Marked
 
 REASON = "request 17"
@@ -258,3 +260,50 @@ def test_two_do_not_erase_at_once(marked: Marked, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(one, "sign_checkpoint", meanwhile)
         assert erase(one, marked.task) > 0
         assert erase(two, marked.other) > 0
+
+
+def test_who_reads_while_it_happens_reads_again(marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were read before, and whose keys are gone before they are opened, are sealed under others by then."""
+    with (
+        reopened(marked.place, read_only=False) as eraser,
+        reopened(marked.place) as reader,
+    ):
+        boxes, found = reader.store.keys.boxes, reader.store.keys.boxes.find
+
+        def meanwhile(owner: str, key_id: bytes) -> BoxKeys | None:
+            monkeypatch.setattr(boxes, "find", found)
+            erase(eraser, marked.task)
+            return found(owner, key_id)
+
+        size = len(eraser.store.read_stream(f"task:{marked.task}"))
+        monkeypatch.setattr(boxes, "find", meanwhile)
+        assert len(reader.store.read_stream(f"task:{marked.task}")) == size + 1
+
+
+def test_a_signer_that_reads_while_it_happens_signs(marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        reopened(marked.place, read_only=False) as eraser,
+        reopened(marked.place, read_only=False) as signing,
+    ):
+        boxes, found = signing.store.keys.boxes, signing.store.keys.boxes.find
+
+        def meanwhile(owner: str, key_id: bytes) -> BoxKeys | None:
+            if owner == f"task:{marked.task}":
+                monkeypatch.setattr(boxes, "find", found)
+                eraser.store.keys.boxes.renew(owner)
+                renew_stream(eraser.store, owner)
+                renew_stream(eraser.store, f"findings:{marked.task}")
+                eraser.store.keys.boxes.destroy_older(owner)
+            return found(owner, key_id)
+
+        monkeypatch.setattr(boxes, "find", meanwhile)
+        signing.store.check_open(0, signing.store.size())
+        assert boxes.find == found
+
+
+def test_a_ledger_in_memory_is_erased_as_well() -> None:
+    with ContractLedger.open(":memory:", follow=False) as ledger:
+        task = ledger.new_task()
+        n = tell(ledger, task, MARKER)
+        assert erase(ledger, task) == 1
+        assert ledger.store.record(n).content("body") == b"*" * len(MARKER)

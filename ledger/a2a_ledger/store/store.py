@@ -7,7 +7,7 @@ package.
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -152,15 +152,10 @@ class Store:
             StoreError: One does not open, or is another record than its leaf commits to.
             MissingKeysError: The keys of one are not here.
         """
-        with self._connections.reading() as connection:
-            rows = connection.execute(
-                _COLUMNS + "WHERE e.rowid > ? AND e.rowid <= ? AND substr(e.state, 1, 2) = ? ORDER BY e.rowid",
-                (start, stop, SEALED_ROW),
-            )
-            for row in rows:  # one at a time: a signer holds no more of what it opens
-                parts = self._record(row).parts
-                if isinstance(parts, Parts):
-                    parts.check()
+        try:
+            self._open_rows(start, stop)
+        except MissingKeysError:  # as for `_records`
+            self._open_rows(start, stop)
 
     def record(self, n: int) -> Record:
         """Return the record at log index n.
@@ -331,7 +326,24 @@ class Store:
                 f"expected to be allowed to write to {self._connections.name}, found it opened read-only"
             )
 
+    def _open_rows(self, start: int, stop: int) -> None:
+        asked = "WHERE e.rowid > ? AND e.rowid <= ? AND substr(e.state, 1, 2) = ? ORDER BY e.rowid"
+        with (
+            self._connections.reading() as connection,
+            closing(connection.execute(_COLUMNS + asked, (start, stop, SEALED_ROW))) as rows,
+        ):
+            for row in rows:  # one at a time: a signer holds no more of what it opens
+                parts = self._record(row).parts
+                if isinstance(parts, Parts):
+                    parts.check()
+
     def _records(self, where: str, *values: str | int) -> list[Record]:
+        try:
+            return self._read_records(where, values)
+        except MissingKeysError:  # an erasure may have sealed the rows again since they were read, under newer keys
+            return self._read_records(where, values)
+
+    def _read_records(self, where: str, values: Sequence[str | int]) -> list[Record]:
         with self._connections.reading() as connection:
             rows: list[_Row] = connection.execute(_COLUMNS + where, values).fetchall()
         return [self._record(row) for row in rows]

@@ -1,0 +1,35 @@
+"""One side has erased what it held: that is no contradiction, and of every leg it is said that nobody can tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_ledger.erasing import erase_content
+from a2a_ledger.reconcile import reconcile
+from tests.reconcile.sides import Dispute, side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def two() -> Iterator[Dispute]:
+    dispute = Dispute()
+    yield dispute
+    dispute.close()
+
+
+@pytest.mark.parametrize("who", ["client", "agent", "both"])
+def test_erased_content_contradicts_nobody(two: Dispute, who: str) -> None:
+    two.answered(two.begun(), "working")
+    two.polled()
+    two.polled("completed")
+    for name, story in (("client", two.client), ("agent", two.agent)):
+        if who in {name, "both"}:
+            erase_content(story.ledger, story.tasks["t1"], reason="request 17", requested_by="Jo Doe")
+    records = [story.ledger.store.read(0, 1000) for story in (two.client, two.agent)]
+    report = reconcile(side(two.client, records=records[0]), side(two.agent, records=records[1])).tasks[0]
+    assert {difference.weight for difference in report.differences} == {"explained"}
+    assert (report.contracts, report.legs.differ, report.legs.cannot_tell) == ("same", 0, 6)
