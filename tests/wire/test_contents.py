@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_ledger.wire import Running, answer_contents, repeated_members, request_contents
+from a2a_ledger.wire import Running, answer_contents, payload_digest, repeated_members, request_contents
 from a2a_ledger.wire.contents import MOST_ARTIFACTS, MOST_MESSAGES, Piece
 from a2a_ledger.wire.sse import SseParser, data_of
 
@@ -175,6 +175,51 @@ def test_a_text_may_be_cut_anywhere(text: str, data: st.DataObject) -> None:
     for chunk in chunks:
         running.add([Piece("text", chunk)] if chunk else [])
     assert running.digest() == Running([Piece("text", text)] if text else []).digest()
+
+
+@settings(max_examples=30, deadline=None)
+@given(texts=st.tuples(*[st.text(max_size=12)] * 3), kinds=st.tuples(*[st.sampled_from(["text", "data"])] * 3))
+def test_a_copy_goes_on_by_itself(texts: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+    first, second, third = (Piece(kind, text) for kind, text in zip(kinds, texts, strict=True))
+    running = Running([first])
+    other = running.copy()
+    running.add([second])
+    other.add([third])
+    assert running.digest() == Running([first, second]).digest()
+    assert other.digest() == Running([first, third]).digest()
+
+
+UPDATE = '{"taskId":"T1","contextId":"C1","status":{"state":"TASK_STATE_WORKING","n":1}}'
+REORDERED = '{"status": {"n": 1.0, "state": "TASK_STATE_WORKING"}, "contextId": "C1", "taskId": "T1"}'
+SAME: list[tuple[str, bool]] = [
+    (f'{{"statusUpdate":{UPDATE}}}', False),
+    (f'{{"jsonrpc":"2.0","id":1,"result":{{"statusUpdate":{UPDATE}}}}}', False),
+    (f'{{"result":{{"statusUpdate":{REORDERED}}},"id":"2","jsonrpc":"2.0"}}', False),
+    (f'id: 7\r\ndata: {{"jsonrpc":"2.0","id":3,"result":{{"statusUpdate":{UPDATE}}}}}\r\n\r\n', True),
+    (f'data: {{"statusUpdate":\ndata: {REORDERED}}}\n\n', True),
+]
+
+
+def test_one_saying_in_every_envelope_has_one_digest() -> None:
+    assert len({payload_digest(body.encode(), framed=framed) for body, framed in SAME}) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        UPDATE.replace("WORKING", "COMPLETED"),
+        UPDATE.replace("T1", "T2"),
+        UPDATE.replace('"n":1', '"n":2'),
+        UPDATE.replace(',"n":1', ',"timestamp":"2026-09-14T09:00:00Z"'),
+    ],
+)
+def test_another_saying_has_another_digest(other: str) -> None:
+    assert payload_digest(f'{{"statusUpdate":{other}}}'.encode()) != payload_digest(SAME[0][0].encode())
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"\xff", b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}'])
+def test_what_says_nothing_is_told_by_its_octets(body: bytes) -> None:
+    assert payload_digest(body) == payload_digest(body) != payload_digest(body + b" ")
 
 
 def test_a_text_that_looks_like_two_parts_is_one() -> None:

@@ -37,8 +37,8 @@ class Asked:
     """Where its stream ended, by the peer's word."""
 
     def resends(self, other: Asked) -> bool:
-        """Say whether this sends the message of an earlier request once more."""
-        if self.message_id is None or self.message_id != other.message_id:
+        """Say whether this, which sends a message, sends that of an earlier request once more."""
+        if self.message_id != other.message_id:
             return False
         return None in {self.message, other.message} or self.message == other.message
 

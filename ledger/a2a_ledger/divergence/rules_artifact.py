@@ -43,7 +43,7 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
         artifact = matter.case.spoken.artifacts.get((task, said.chunk.id))
         if artifact is not None and artifact.closed is not None:
             yield from _chunk(matter, artifact, artifact.closed, said.chunk)
-    if matter.case.may_be_late(record) and state not in TERMINAL:
+    if not said.artifacts or (state not in TERMINAL and matter.case.may_be_late(record)):
         return
     for one in said.artifacts:
         artifact = matter.case.spoken.artifacts.get((task, one.id))

@@ -44,7 +44,7 @@ def _illegal_transition(matter: Matter, terminal: Said) -> Iterator[Finding]:
     state = text(record.data, "state_read")
     if state is None or state == terminal.value:
         return
-    if case.may_be_late(record) and state not in TERMINAL:
+    if state not in TERMINAL and case.may_be_late(record):
         return
     if case.precedes(record, terminal) or case.is_redelivery(record):
         return

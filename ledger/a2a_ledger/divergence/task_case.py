@@ -108,12 +108,14 @@ class TaskCase:
 
     def terminal(self, record: Record) -> Said | None:
         """Return the first terminal state of the peer's task that this speaks of, or of any where it names none."""
+        if not self.terminals:
+            return None
         named = self._task_of(record)
         return next(iter(self.terminals.values()), None) if named is None else self.terminals.get(named)
 
     def acknowledged(self, record: Record) -> Said | None:
         """Return where the peer's task that this speaks of acknowledged the pin."""
-        return self.pinned.get(self._task_of(record) or "")
+        return self.pinned.get(self._task_of(record) or "") if self.pinned else None
 
     def _task_of(self, record: Record) -> str | None:
         """Return the id that the peer's task goes by, its own or that of the request; None: nobody names one."""
@@ -144,7 +146,9 @@ class TaskCase:
 
     def _digest(self, record: Record) -> str:
         body = content(record, "body") or b""
-        return payload_digest(body) if self.readings.by_payload else hashlib.sha256(body).hexdigest()
+        if not self.readings.by_payload:
+            return hashlib.sha256(body).hexdigest()
+        return payload_digest(body, framed=record.data.get("leg") == "stream-event")
 
     def precedes(self, record: Record, said: Said) -> bool:
         """Say whether this answers a request from before `said`, in another exchange: it contradicts nothing."""
@@ -218,7 +222,9 @@ class TaskCase:
             message=None if said.message is None else said.message.digest,
             history_length=asked_history(record, said),
         )
-        asked.again = method == "SubscribeToTask" or any(asked.resends(one) for one in self.asked.values())
+        asked.again = method == "SubscribeToTask" or (
+            asked.message_id is not None and any(asked.resends(one) for one in self.asked.values())
+        )
         remember(self.asked, record.ref["c"], asked)
 
     def _answer(self, record: Record) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from a2a_ledger.wire.answer import unwrap
@@ -118,13 +119,13 @@ def answer_contents(
     )
 
 
-def payload_digest(body: bytes) -> str:
-    """Return a digest of what an answer, a stream event or a push says beside its envelope.
+def payload_digest(body: bytes, *, framed: bool = False) -> str:
+    """Return a digest of what an answer, a stream event (`framed`) or a push says beside its envelope.
 
     Equal are two that differ in framing, in the id of JSON-RPC, in the wrapping of 1.0, or in the order of members.
     """
-    _, inner, _ = unwrap(_result(_read(data_of(body)), None))
-    said = body if inner is None else json.dumps(inner, sort_keys=True).encode()
+    _, inner, _ = unwrap(_result(_read(data_of(body) if framed else body), None))
+    said = body if inner is None else _ENCODER.encode(inner).encode()
     return hashlib.sha256(said).hexdigest()
 
 
@@ -152,6 +153,7 @@ def request_contents(body: bytes, *, starred: bool = False) -> Contents:
     )
 
 
+@lru_cache(maxsize=1)  # what one body says is looked at twice: for its contents, and for what is said again
 def _read(body: bytes) -> Json:
     """Read JSON with every number as a double, which is all that a content is compared by; None: it is no JSON."""
     if _is_deep(body):
@@ -180,6 +182,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_int=float, parse_float=float, parse_constant=_refuse)
+_ENCODER = json.JSONEncoder(sort_keys=True)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _NESTED = 490
