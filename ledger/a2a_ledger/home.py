@@ -49,6 +49,7 @@ CONFIG = """\
 # flap = 600
 # [anchor]                       # who else holds signed heads, see docs/format.md section 6.4
 # witnesses = "witnesses.txt"    # a C2SP tlog-policy whose witness lines state urls
+# files = ["/mnt/other/head"]    # files elsewhere that hold a head: checked at each start, and no anchor
 # timeout = 10                   # seconds for one answer
 """
 

@@ -136,7 +136,8 @@ class ContractLedger:
         Raises:
             UsageError: no ledger there, and no place for one; or an unknown setting.
             MissingKeysError: a database without its key store.
-            RollbackError: the database is older than its high-water mark.
+            RollbackError: the database is older than its high-water mark, or than a head that is kept elsewhere.
+            ConsistencyError: a head that is kept elsewhere is no beginning of the log.
             StoreError: it cannot be read or written, or a private key is not the one that the log names.
         """
         if str(location).startswith(("postgresql://", "postgres://")):
@@ -164,6 +165,7 @@ class ContractLedger:
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy
             )
             ledger._check_mark()
+            ledger._check_kept_files()
         except BaseException:
             store.close()
             raise
@@ -213,6 +215,17 @@ class ContractLedger:
         )
         for remark in remarks:
             _log.warning("%s", remark)
+
+    def _check_kept_files(self) -> None:
+        """Refuse to write behind a head that is kept elsewhere; a reader is only told (`audit` says it too)."""
+        if self.home is None or self.store.read_only or not self.settings.anchor.files:
+            return
+        from a2a_ledger.anchors.kept import check_file  # noqa: PLC0415 - only deployments that keep heads need it
+
+        for name in self.settings.anchor.files:
+            remark = check_file(self, self.home.root / name)
+            if remark:
+                _log.warning("%s", remark)
 
     def close(self) -> None:
         """Let the followers catch up, sign what is left, and close the store; a second call does nothing."""

@@ -54,14 +54,21 @@ class Anchoring:
     Attributes:
         witnesses: a C2SP tlog-policy whose `witness` lines state urls; its path is relative to the ledger's
             directory. None: no witness is asked.
+        files: files elsewhere that hold a head of this log, checked at each start: kept, not anchored; a path is
+            relative to the ledger's directory.
         timeout: seconds for one answer.
     """
 
     witnesses: str | None = None
+    files: Sequence[str] = ()
     timeout: int = 10
 
     def __post_init__(self) -> None:
-        """Refuse a time that is none."""
+        """Refuse what is no list of texts, and a time that is none."""
+        files = cast("Sequence[object]", self.files)
+        if not isinstance(files, list | tuple) or not all(isinstance(item, str) for item in files):
+            raise UsageError(f"setting [anchor] files: expected a list of texts, found {files!r}")
+        object.__setattr__(self, "files", tuple(self.files))
         if self.timeout < 1:
             raise UsageError("setting [anchor] timeout: expected a whole number, 1 or more, found 0")
 
@@ -260,6 +267,7 @@ _WITHOUT_DEFAULT: dict[str, object] = {
     "key_passphrase_file": "",
     "witnesses": "",
     "manifest_keys": list[str](),
+    "files": list[str](),
 }
 """Of the settings whose default is of another type than they are."""
 

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
-import pytest
+from tests.independent.tools import program
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CHOSEN = "A2A_LEDGER_TOOLS"
-"""Folder of the commands of other log tools, which may need an environment of their own."""
-
-
-def tool(name: str) -> str:
-    """Return the path of another implementation's command, or skip saying how to get it."""
-    folder = os.environ.get(CHOSEN)
-    found = shutil.which(name, path=folder)
-    assert found is not None or folder is None, f"{CHOSEN} is {folder}, and {name} is not there"
-    if found is None:
-        pytest.skip(f"{name} is not here: .ci/run installs it, or set {CHOSEN} to the folder that it lies in")
-    return found
 
 
 class LiveWitness:
     """One aics-witness: its key, its state on disk, and the process while it runs."""
 
     def __init__(self, folder: Path, port: int) -> None:
-        self.command = tool("aics-witness")
+        self.command = program("aics-witness")
         self._port = port
         self.url = f"http://127.0.0.1:{port}"
         self.name = f"witness.example/{port}"

@@ -96,7 +96,7 @@ def test_a_rolled_back_log_is_told_what_the_witness_has_seen(
         report = audit_ledger(older)
 
     assert isinstance(problem, RollbackError)
-    assert "has seen a head of 11 events signed by this log, and 6 are here" in str(problem)
+    assert "has a head of 11 events signed by this log, and 6 are here" in str(problem)
     assert (done.holders, done.missing) == ((), "no witness cosigned it")
     (kept,) = (home / "audit" / FOLDER).iterdir()
     assert checkpoint_of(kept.read_bytes()).size == 11
@@ -124,7 +124,7 @@ def test_a_fork_is_proved_by_a_file(ledger: ContractLedger, witness: LiveWitness
         report = audit_ledger(other)
 
     assert isinstance(problem, ConsistencyError)
-    assert "has seen a head of 7 events signed by this log that is no beginning of it" in str(problem)
+    assert "has a head of 7 events signed by this log that is no beginning of it" in str(problem)
     (kept,) = (home / "audit" / FOLDER).iterdir()
     assert str(kept) in str(problem)
     fork = read_fork(kept.read_bytes())

@@ -97,3 +97,16 @@ def test_a_file_that_proves_nothing_is_said_to(run: Run, ledger: Path, home: Pat
     (home / "fork.json").write_text("{}")
     assert run("anchor", "fork", "fork.json", "--trust", vkey).exit_code == 2
     assert run("anchor", "fork", "fork.json").exit_code == 2
+
+
+def test_a_file_elsewhere_is_called_kept(run: Run, ledger: Path, home: Path) -> None:
+    done = run("--ledger", ledger, "anchor", "file", "head.txt")
+    assert done.exit_code == 0, done.stderr
+    assert "Kept, not anchored" in done.stdout
+    assert 'files = ["' in done.stderr
+    (ledger / "config.toml").write_text('[anchor]\nfiles = ["../head.txt"]\n')
+    (told,) = objects(run("--ledger", ledger, "--format", "json", "anchor", "file", "head.txt"))
+    assert told["file"] == "head.txt"
+    assert run("--ledger", ledger, "audit").exit_code == 0
+    (home / "head.txt").write_text("gone")
+    assert run("--ledger", ledger, "audit").exit_code == 1

@@ -6,7 +6,6 @@ small to say more. `audit` holds the log against both for as long as they lie th
 
 from __future__ import annotations
 
-import json
 import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -30,8 +29,8 @@ def explain(ledger: ContractLedger, witness: Witness, problem: DisagreementError
     """Return what is wrong between this log and a witness, after keeping what shows it.
 
     Returns:
-        ConsistencyError: the witness holds a head of this log that is no beginning of it; RollbackError: one of
-        more events than are here; AnchorError: it shows no head that a key of this log signed, or one that fits.
+        What `contradiction` says of the head that the witness shows; AnchorError: it shows none that a key of this log
+        signed, or one that fits.
     """
     try:
         seen = latest_seen(witness, ledger.origin, head_verifiers(ledger.store), asking)
@@ -39,34 +38,43 @@ def explain(ledger: ContractLedger, witness: Witness, problem: DisagreementError
         return AnchorError(f"{problem}; which one could not be fetched: {silent}")
     if seen is None:
         return AnchorError(f"{problem}; it shows no head that a key of this log signed, so nobody is accused by this")
+    fits = AnchorError(f"{problem}; it shows a head of {seen.checkpoint.size}, a beginning of this log: ask again")
     try:
-        return _compare(ledger, witness, problem, seen)
+        return contradiction(ledger, witness.key.name, seen) or fits
     except LedgerError as failed:
         return failed
 
 
-def _compare(
-    ledger: ContractLedger, witness: Witness, problem: DisagreementError, seen: SignedCheckpoint
-) -> LedgerError:
-    store, head, note = ledger.store, seen.checkpoint, str(seen.note)
-    holder = witness.key.name
-    size = store.size()
+def contradiction(ledger: ContractLedger, holder: str, seen: SignedCheckpoint) -> LedgerError | None:
+    """Hold a head of this log that somebody has against this log; keep what shows that both cannot be true.
+
+    Args:
+        ledger: open for writing.
+        holder: who has the head.
+        seen: the head, signed by a key of this log.
+
+    Returns:
+        ConsistencyError: it is no beginning of this log; RollbackError: it has more events than are here; None:
+        it fits.
+
+    Raises:
+        StoreError: what shows it could not be written.
+    """
+    head, note, size = seen.checkpoint, str(seen.note), ledger.store.size()
     if head.size > size:
         kept = keep(ledger, f"{head.size}-{sha256(note.encode()).hexdigest()[:16]}.note", note.encode())
         return RollbackError(
-            f"{holder} has seen a head of {head.size} events signed by this log, and {size} are here: this database is "
-            f"an old copy, or the log has forked; its head is kept as {kept}; stop writing, and restore the newest copy"
+            f"{holder} has a head of {head.size} events signed by this log, and {size} are here: this database "
+            f"is an old copy, or the log has forked; that head is kept as {kept}; stop writing, restore the newest copy"
         )
-    ours = _head_from(ledger, head.size)
-    fork = find_fork(store, ours, note, holder)
-    if fork is not None:
-        kept = keep(ledger, fork.file_name, fork.to_bytes())
-        return ConsistencyError(
-            f"{holder} has seen a head of {head.size} events signed by this log that is no beginning of it: the log "
-            f"has forked; {kept} proves it with both signed heads; stop writing, keep both databases, and find out "
-            "which is the true one"
-        )
-    return AnchorError(f"{problem}; it shows a head of {head.size}, which is a beginning of this log: ask again")
+    fork = None if head.size == 0 else find_fork(ledger.store, _head_from(ledger, head.size), note, holder)
+    if fork is None:
+        return None
+    kept = keep(ledger, fork.file_name, fork.to_bytes())
+    return ConsistencyError(
+        f"{holder} has a head of {head.size} events signed by this log that is no beginning of it: the log has forked; "
+        f"{kept} proves it with both signed heads; stop writing, keep both databases, find out which is the true one"
+    )
 
 
 def _head_from(ledger: ContractLedger, size: int) -> str:
@@ -95,19 +103,3 @@ def keep(ledger: ContractLedger, name: str, data: bytes) -> Path:
     except OSError as problem:
         raise StoreError(f"{path}: cannot be written ({problem.strerror}); keep it by hand: {data!r}") from problem
     return path
-
-
-def kept_heads(root: Path) -> dict[str, bytes]:
-    """Return the heads of others in `forks/` of a ledger's directory, each under a name for a report.
-
-    A file that cannot be read gives octets that are no head: who audits says so.
-    """
-    heads: dict[str, bytes] = {}
-    for path in sorted((root / FOLDER).glob("[!.]*")):
-        what = f"the head in {FOLDER}/{path.name}"
-        try:
-            raw = path.read_bytes()
-            heads[what] = str(json.loads(raw)["theirs"]).encode() if path.suffix == ".json" else raw
-        except (OSError, ValueError, TypeError, LookupError, RecursionError):
-            heads[what] = b""
-    return heads

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.anchors.asking import TIMEOUT, ask
 from a2a_ledger.anchors.contradiction import explain
-from a2a_ledger.anchors.held import COSIGNATURE_KIND, is_settled, read_anchor
+from a2a_ledger.anchors.heads import head_to_anchor
+from a2a_ledger.anchors.held import COSIGNATURE_KIND, read_anchor
 from a2a_ledger.anchors.witness import DisagreementError, cosign, witnesses_of
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import AnchorError, LedgerError, PolicyError, UsageError
@@ -86,20 +87,6 @@ def anchor_by_witnesses(ledger: ContractLedger, policy: Policy, *, timeout: floa
         failures={name: answer for name, answer in answers.items() if not isinstance(answer, Note)},
         missing=_missing(policy, _with_lines(note, lines), [*keys.speaking("log", head.size)], witnesses),
     )
-
-
-def head_to_anchor(ledger: ContractLedger) -> str:
-    """Return the newest head if nothing but anchors came after it, else sign the head as it is now.
-
-    Raises:
-        ReadOnlyError: the log key is not here.
-        StoreError: the head could not be signed.
-    """
-    store = ledger.store
-    newest = store.latest_checkpoint()
-    if newest is None or not is_settled(store, newest[0]):
-        return ledger.sign_checkpoint()
-    return newest[1]
 
 
 def _ask_one(ledger: ContractLedger, witness: Witness, note: str, asking: Ask) -> Note:

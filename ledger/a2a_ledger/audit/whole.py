@@ -29,11 +29,11 @@ fault. A fault is a value, never an exception:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.anchors.contradiction import kept_heads
+from a2a_ledger.anchors.kept import Elsewhere, heads_elsewhere
 from a2a_ledger.audit.events import EventPass
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.form import LEDGER, check_form
@@ -111,9 +111,12 @@ def audit_ledger(
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
     """Audit an open ledger: its database, its key store, both copies of its mark, and what others hold; see `audit`."""
+    elsewhere = Elsewhere({}, [])
     if ledger.home is not None:
-        earlier = {**kept_heads(ledger.home.root), **earlier}
-    return audit(ledger.store, mark=ledger.mark, earlier=earlier, trust=trust, views=views, progress=progress)
+        elsewhere = heads_elsewhere(ledger.home.root, ledger.settings.anchor.files)
+    held = {**elsewhere.heads, **earlier}
+    report = audit(ledger.store, mark=ledger.mark, earlier=held, trust=trust, views=views, progress=progress)
+    return replace(report, notes=(*report.notes, *elsewhere.remarks))
 
 
 def audit(  # noqa: PLR0913 - one argument for each thing that is looked at

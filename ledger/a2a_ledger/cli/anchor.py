@@ -100,6 +100,28 @@ def witness(context: click.Context, session: Session, *, file: Path | None, time
     context.exit(UNDECIDED if done.missing or RollbackError in accused else 0)
 
 
+@anchor.command("file", cls=Verb, example="a2a-ledger --ledger audit anchor file ../head.txt")
+@click.argument("path", type=click.Path(path_type=Path))
+@pass_session
+def file_(session: Session, *, path: Path) -> None:
+    """Keep the head in a file elsewhere; this anchors nothing.
+
+    On another mount it survives that an old copy of the ledger is put back. What is in the file is checked first: a
+    head that this log does not extend is never overwritten.
+    """
+    from a2a_ledger.anchors.kept import keep_in_file  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.writing(follow=False) as ledger:
+        head = keep_in_file(ledger, path)
+        origin, known = ledger.origin, [session.path.absolute() / name for name in ledger.settings.anchor.files]
+    if session.as_json:
+        print_json({"origin": origin, "checkpoint": {"size": head.size, "root": head.root.hex()}, "file": str(path)})
+    else:
+        click.echo(f"{origin}: head of {head.size} kept in {path}. Kept, not anchored: nobody else has signed it.")
+    if path.absolute() not in known:
+        note(f'To have it checked at each start: files = ["{path.absolute()}"] below [anchor] in config.toml.')
+
+
 @anchor.command("fork", cls=Verb, example="a2a-ledger anchor fork fork.json --trust acme/audit-1b9e04c7+5f2c91aa+AXk…")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--trust", multiple=True, metavar="VKEY", required=True, help="A key of the log that you trust.")

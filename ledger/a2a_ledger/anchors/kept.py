@@ -1,0 +1,132 @@
+"""Heads kept in plain files: of our own, on another mount, and those of others that contradicted us.
+
+A file elsewhere is not an anchor: nobody else has signed it. But an old copy of the ledger, with both copies of its
+mark, does not take it back, so a start and an audit see that events are gone (docs/format.md section 6.4).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.anchors.contradiction import FOLDER, contradiction
+from a2a_ledger.anchors.heads import head_to_anchor
+from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
+from a2a_ledger.errors import LedgerError, StoreError, UsageError
+from a2a_ledger.store.log_keys import head_verifiers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.ledger import ContractLedger
+
+_MAX = 64 * 1024  # bytes of a head with many cosignatures
+
+
+class Elsewhere(NamedTuple):
+    """Heads that lie outside of the database, each under a name for a report, and what is not there."""
+
+    heads: dict[str, bytes]
+    remarks: list[str]
+
+
+def keep_in_file(ledger: ContractLedger, path: Path) -> Checkpoint:
+    """Write the head as it is now into a file, which is replaced as a whole; durable when this returns.
+
+    Args:
+        ledger: open for writing, with its log key.
+        path: where; not in the ledger's own directory.
+
+    Raises:
+        UsageError: the place is in the ledger, or holds something else than a head of this log.
+        RollbackError: the file holds a head of more events than are here.
+        ConsistencyError: the file holds a head that is no beginning of this log; both are kept as a fork proof.
+        StoreError: it cannot be written, or the head not signed.
+    """
+    _check_place(ledger, path)
+    check_file(ledger, path)
+    note = head_to_anchor(ledger)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(note.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as problem:
+        raise StoreError(f"{path}: the head cannot be kept there ({problem.strerror})") from problem
+    return checkpoint_of(note)
+
+
+def check_file(ledger: ContractLedger, path: Path) -> str:
+    """Hold the head in a file against this log; return a remark where there is none, "" where it fits.
+
+    Raises:
+        UsageError: the file holds something else than a head that a key of this log signed.
+        RollbackError, ConsistencyError: see `keep_in_file`.
+        StoreError: it cannot be read.
+    """
+    try:
+        raw = _read(path)
+    except FileNotFoundError:
+        return f"{path}: no head is kept there yet, or its place is not mounted"
+    except OSError as problem:
+        raise StoreError(f"{path}: the head kept there cannot be read ({problem.strerror})") from problem
+    try:
+        seen = open_checkpoint(raw, head_verifiers(ledger.store))
+        if seen.checkpoint.origin != ledger.origin:
+            raise UsageError(f"it is a head of {seen.checkpoint.origin}")
+    except LedgerError as problem:
+        raise UsageError(f"{path}: expected a head signed by {ledger.origin}, or no file: {problem}") from problem
+    wrong = contradiction(ledger, str(path), seen)
+    if wrong is not None:
+        raise wrong
+    return ""
+
+
+def heads_elsewhere(root: Path, files: Sequence[str]) -> Elsewhere:
+    """Return what lies in `forks/` of a ledger's directory and in the files of `[anchor] files`, for an audit.
+
+    A file of `forks/` that cannot be read gives octets that are no head: who audits says so.
+
+    Args:
+        root: the ledger's directory; the files' paths are relative to it.
+        files: as in the settings.
+    """
+    found = Elsewhere({}, [])
+    for path in sorted((root / FOLDER).glob("[!.]*")):
+        try:
+            raw = path.read_bytes()
+            raw = str(json.loads(raw)["theirs"]).encode() if path.suffix == ".json" else raw
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            raw = b""
+        found.heads[f"the head in {FOLDER}/{path.name}"] = raw
+    for name in files:
+        path = root / name
+        try:
+            found.heads[f"the head kept in {path}"] = _read(path)
+        except OSError as problem:
+            found.remarks.append(f"{path}: no head could be read there ({problem.strerror})")
+    return found
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MAX + 1)
+
+
+def _check_place(ledger: ContractLedger, path: Path) -> None:
+    home = ledger.home
+    if home is not None and path.resolve().is_relative_to(home.root.resolve()):
+        raise UsageError(
+            f"{path}: expected a place outside of the ledger's directory {home.root}, which an old copy would bring "
+            "back with it; name one on another mount"
+        )
