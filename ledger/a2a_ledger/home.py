@@ -7,6 +7,7 @@ DIR/keys/*.pem     Ed25519 private keys (PKCS 8, 0600): log, statement, export
 DIR/config.toml    settings, every one optional
 DIR/high-water     the last note that was signed; a second copy lies elsewhere
 DIR/signer.lock    held by whoever signs a head
+DIR/anchor.lock    held by whoever has heads anchored
 DIR/verifier.lock  held by whoever runs the followers
 DIR/erasing.lock   held by whoever erases content
 ```
@@ -50,6 +51,8 @@ CONFIG = """\
 # [anchor]                       # who else holds signed heads, see docs/format.md section 6.4
 # witnesses = "witnesses.txt"    # a C2SP tlog-policy whose witness lines state urls
 # files = ["/mnt/other/head"]    # files elsewhere that hold a head: checked at each start, and no anchor
+# entries = 1000                 # events behind the last anchor that ask for the next one
+# seconds = 60                   # or time since then, if there are any
 # timeout = 10                   # seconds for one answer
 """
 

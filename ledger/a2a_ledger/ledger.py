@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import Tracking
 
+    from a2a_ledger.anchors.cadence import Cadence
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.contract import Profile
     from a2a_ledger.events import Event
@@ -99,6 +100,7 @@ class ContractLedger:
         self.probe: Callable[[str], Awaitable[str]] | None = None
         self._heads = HeadSigner(store, lambda: signers["log"], mark) if mark and "log" in signers else None
         self._followers: FollowerThread | None = None
+        self._cadence: Cadence | None = None
         self._closing = threading.Lock()
         self._closed = False
         self._process = os.getpid()
@@ -165,7 +167,10 @@ class ContractLedger:
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy
             )
             ledger._check_mark()
-            ledger._check_kept_files()
+            if chosen.anchor.files and not store.read_only:
+                from a2a_ledger.anchors.kept import check_files  # noqa: PLC0415 - few deployments need it
+
+                check_files(ledger, home.root)
         except BaseException:
             store.close()
             raise
@@ -201,6 +206,7 @@ class ContractLedger:
             lock = self.home.follower_lock if self.home else None
             self._followers = FollowerThread(self, lock)
             self._followers.start()
+            self.anchor_regularly()
 
     def _check_mark(self) -> None:
         """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
@@ -216,17 +222,6 @@ class ContractLedger:
         for remark in remarks:
             _log.warning("%s", remark)
 
-    def _check_kept_files(self) -> None:
-        """Refuse to write behind a head that is kept elsewhere; a reader is only told (`audit` says it too)."""
-        if self.home is None or self.store.read_only or not self.settings.anchor.files:
-            return
-        from a2a_ledger.anchors.kept import check_file  # noqa: PLC0415 - only deployments that keep heads need it
-
-        for name in self.settings.anchor.files:
-            remark = check_file(self, self.home.root / name)
-            if remark:
-                _log.warning("%s", remark)
-
     def close(self) -> None:
         """Let the followers catch up, sign what is left, and close the store; a second call does nothing."""
         if os.getpid() != self._process:
@@ -236,6 +231,8 @@ class ContractLedger:
                 return
             self._closed = True
             atexit.unregister(self.close)
+            if self._cadence is not None:
+                self._cadence.stop()
             if self._followers is not None:
                 self._followers.stop()
             if self._heads is not None:
@@ -344,6 +341,19 @@ class ContractLedger:
         """Ask for a signature at once, without waiting for it."""
         if self._heads is not None:
             self._heads.soon()
+
+    def anchor_regularly(self) -> None:
+        """Give heads to whom the settings name (`[anchor]`), in a thread, until the ledger is closed.
+
+        Does nothing where they name nobody, or where no head can be signed.
+        """
+        chosen = self.settings.anchor
+        if self._cadence or self.home is None or self._heads is None or not (chosen.witnesses or chosen.files):
+            return
+        from a2a_ledger.anchors.cadence import Cadence  # noqa: PLC0415 - only deployments with anchors need it
+
+        self._cadence = Cadence(self, self.home.root)
+        self._cadence.start()
 
     def catch_up(self, *, from_start: bool = False) -> int:
         """Run the read models and the verifier up to the head, in this thread; return the events processed.

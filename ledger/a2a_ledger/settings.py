@@ -54,23 +54,28 @@ class Anchoring:
     Attributes:
         witnesses: a C2SP tlog-policy whose `witness` lines state urls; its path is relative to the ledger's
             directory. None: no witness is asked.
-        files: files elsewhere that hold a head of this log, checked at each start: kept, not anchored; a path is
-            relative to the ledger's directory.
+        files: files elsewhere that hold a head of this log, checked at each start, written anew at each round: kept,
+            not anchored. A path is relative to the ledger's directory.
+        entries: so many events behind the last anchor are a reason for a further one.
+        seconds: so much time since the last anchor is one, if there are new events.
         timeout: seconds for one answer.
     """
 
     witnesses: str | None = None
     files: Sequence[str] = ()
+    entries: int = 1000
+    seconds: int = 60
     timeout: int = 10
 
     def __post_init__(self) -> None:
-        """Refuse what is no list of texts, and a time that is none."""
+        """Refuse what is no list of texts, and numbers that mean never."""
         files = cast("Sequence[object]", self.files)
         if not isinstance(files, list | tuple) or not all(isinstance(item, str) for item in files):
             raise UsageError(f"setting [anchor] files: expected a list of texts, found {files!r}")
         object.__setattr__(self, "files", tuple(self.files))
-        if self.timeout < 1:
-            raise UsageError("setting [anchor] timeout: expected a whole number, 1 or more, found 0")
+        for name in ("entries", "seconds", "timeout"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"setting [anchor] {name}: expected a whole number, 1 or more, found 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ mark, does not take it back, so a start and an audit see that events are gone (d
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.ledger import ContractLedger
+
+_log = logging.getLogger(__name__)
 
 _MAX = 64 * 1024  # bytes of a head with many cosignatures
 
@@ -64,6 +67,22 @@ def keep_in_file(ledger: ContractLedger, path: Path) -> Checkpoint:
     except OSError as problem:
         raise StoreError(f"{path}: the head cannot be kept there ({problem.strerror})") from problem
     return checkpoint_of(note)
+
+
+def check_files(ledger: ContractLedger, root: Path) -> None:
+    """Hold every head that the settings keep elsewhere against this log, before anything is written.
+
+    Args:
+        ledger: open for writing.
+        root: the ledger's directory.
+
+    Raises:
+        RollbackError, ConsistencyError, UsageError, StoreError: see `check_file`.
+    """
+    for name in ledger.settings.anchor.files:
+        remark = check_file(ledger, root / name)
+        if remark:
+            _log.warning("%s", remark)
 
 
 def check_file(ledger: ContractLedger, path: Path) -> str:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.anchors.asking import TIMEOUT, ask
 from a2a_ledger.anchors.contradiction import explain
 from a2a_ledger.anchors.heads import head_to_anchor
-from a2a_ledger.anchors.held import COSIGNATURE_KIND, read_anchor
+from a2a_ledger.anchors.held import COSIGNATURE_KIND, anchors_of, read_anchor
 from a2a_ledger.anchors.witness import DisagreementError, cosign, witnesses_of
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import AnchorError, LedgerError, PolicyError, UsageError
 from a2a_ledger.events import CheckpointAnchored, KeyAdded
-from a2a_ledger.note import Note
+from a2a_ledger.note import Note, parse_note
 from a2a_ledger.store.log_keys import log_keys
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_ledger.policy import Policy
     from a2a_ledger.verify.key_events import Keys
 
+_LOOK = 0.01  # seconds between two looks at who has answered
 _QUESTIONS = 4  # that one witness may be asked in one round
 
 
@@ -54,13 +55,24 @@ class Round(NamedTuple):
     missing: str
 
 
-def anchor_by_witnesses(ledger: ContractLedger, policy: Policy, *, timeout: float = TIMEOUT) -> Round:
-    """Have the head as it is now cosigned by the witnesses of a policy, and record what they gave.
+def anchor_by_witnesses(
+    ledger: ContractLedger,
+    policy: Policy,
+    *,
+    timeout: float = TIMEOUT,
+    note: str | None = None,
+    hurry: threading.Event | None = None,
+) -> Round:
+    """Have a head cosigned by the witnesses of a policy, and record what they gave.
+
+    Who has cosigned this head already is not asked again.
 
     Args:
         ledger: open for writing, with its log key.
         policy: names the witnesses, where they are, and how many of them are enough.
         timeout: seconds for one answer.
+        note: the signed head; None: the head as it is now.
+        hurry: once it is set, whoever has not answered is left behind.
 
     Raises:
         UsageError: the policy names no witness that can be asked, or one whose key the log uses otherwise.
@@ -70,23 +82,42 @@ def anchor_by_witnesses(ledger: ContractLedger, policy: Policy, *, timeout: floa
     witnesses = witnesses_of(policy)
     keys = log_keys(ledger.store)
     _check_keys(keys, witnesses)
-    note = head_to_anchor(ledger)
+    note = note or head_to_anchor(ledger)
     head = checkpoint_of(note)
+    before = _cosigned_before(ledger, head.size)
     asking = partial(ask, timeout=timeout)
-    questions = {witness.name: partial(_ask_one, ledger, witness, note, asking) for witness in witnesses}
-    answers = _all_at_once(questions, timeout * _QUESTIONS)
-    cosigned = {witness: answers[witness.name] for witness in witnesses}
-    given = [(witness, answer) for witness, answer in cosigned.items() if isinstance(answer, Note)]
-    drafts = [draft for witness, answer in given for draft in _drafts(ledger, keys, head, note, witness, answer)]
+    questions = {
+        witness.name: partial(_ask_one, ledger, witness, note, asking)
+        for witness in witnesses
+        if witness.key.name not in before
+    }
+    answers = _all_at_once(questions, timeout * _QUESTIONS, hurry or threading.Event())
+    given = [(witness, answers[witness.name]) for witness in witnesses if witness.name in answers]
+    fresh = [(witness, answer) for witness, answer in given if isinstance(answer, Note)]
+    drafts = [draft for witness, answer in fresh for draft in _drafts(ledger, keys, head, note, witness, answer)]
     if drafts:
         ledger.append(drafts)
-    lines = [line for _, answer in given for line in answer.signatures]
+    holders = {**before, **{witness.key.name: answer for witness, answer in fresh}}
+    lines = [line for answer in holders.values() for line in answer.signatures]
     return Round(
         head=head,
-        holders=tuple(witness.key.name for witness, _ in given),
+        holders=tuple(witness.key.name for witness in witnesses if witness.key.name in holders),
         failures={name: answer for name, answer in answers.items() if not isinstance(answer, Note)},
-        missing=_missing(policy, _with_lines(note, lines), [*keys.speaking("log", head.size)], witnesses),
+        missing=_missing(policy, _with_lines(note, lines), keys.speaking("log", head.size), witnesses),
     )
+
+
+def _cosigned_before(ledger: ContractLedger, size: int) -> dict[str, Note]:
+    """Return what was recorded of a head of this size, by the holder's name: its own lines alone."""
+    found: dict[str, Note] = {}
+    for anchor, why in anchors_of(ledger.store):
+        if anchor.n < size:
+            break
+        if anchor.size == size and anchor.kind == COSIGNATURE_KIND and not why:
+            note = parse_note(anchor.note)
+            own = tuple(line for line in note.signatures if line.name == anchor.holder)
+            found[anchor.holder] = Note(note.text, own)
+    return found
 
 
 def _ask_one(ledger: ContractLedger, witness: Witness, note: str, asking: Ask) -> Note:
@@ -108,7 +139,9 @@ def _last_size(ledger: ContractLedger, holder: str) -> int:
     return 0
 
 
-def _all_at_once(questions: Mapping[str, Callable[[], Note]], patience: float) -> dict[str, Note | LedgerError]:
+def _all_at_once(
+    questions: Mapping[str, Callable[[], Note]], patience: float, hurry: threading.Event
+) -> dict[str, Note | LedgerError]:
     """Ask everybody in threads of their own; who does not come to an end in time is left behind."""
     answers: dict[str, Note | LedgerError] = {}
 
@@ -124,9 +157,9 @@ def _all_at_once(questions: Mapping[str, Callable[[], Note]], patience: float) -
     for thread in threads:
         thread.start()
     end = time.monotonic() + patience
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
-    late = AnchorError(f"no end of its answer within {patience:g} s")
+    while any(thread.is_alive() for thread in threads) and time.monotonic() < end and not hurry.wait(_LOOK):
+        pass
+    late = AnchorError("it did not come to an end of its answer in time")
     return {name: answers.get(name, late) for name in questions}
 
 

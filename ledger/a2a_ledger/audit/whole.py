@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.anchors.cadence import complaints
 from a2a_ledger.anchors.kept import Elsewhere, heads_elsewhere
 from a2a_ledger.audit.events import EventPass
 from a2a_ledger.audit.fault import Fault, said
@@ -114,6 +115,7 @@ def audit_ledger(
     elsewhere = Elsewhere({}, [])
     if ledger.home is not None:
         elsewhere = heads_elsewhere(ledger.home.root, ledger.settings.anchor.files)
+        elsewhere.remarks.extend(complaints(ledger.home.root))
     held = {**elsewhere.heads, **earlier}
     report = audit(ledger.store, mark=ledger.mark, earlier=held, trust=trust, views=views, progress=progress)
     return replace(report, notes=(*report.notes, *elsewhere.remarks))

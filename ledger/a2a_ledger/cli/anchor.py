@@ -36,15 +36,18 @@ def show(session: Session) -> None:
     Each is checked: the holder's own signature, and that it is over these events.
     """
     from a2a_ledger.anchors import anchors_of  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.anchors.cadence import complaints  # noqa: PLC0415 - same
 
     with session.reading() as ledger:
-        found = list(reversed(list(anchors_of(ledger.store))))
+        found = list(anchors_of(ledger.store))
     for held, why in found:
         if session.as_json:
             print_json({"position": held.n, "size": held.size, "kind": held.kind, "holder": held.holder, "why": why})
         else:
             counts = f"does not count: {why}" if why else "counts"
             click.echo(f"head of {held.size}, {held.kind} of {held.holder} (event {held.n}): {counts}")
+    for line in complaints(session.path):
+        note(clean(line))
     if not any(not why for _, why in found):
         note("Nothing outside of this machine vouches for this log: see `a2a-ledger anchor --help`.")
 

@@ -43,7 +43,8 @@ def init(session: Session, *, origin: str | None) -> None:
         print_json({"ledger": str(path), "origin": name, "keys": keys})
         return
     click.echo(f"{path}: database, keys (0600), high-water mark. Log key {_name_and_id(keys['log'])}.")
-    note("Nothing outside this machine holds a head: see `a2a-ledger checkpoint --help`.")
+    note(f"Nothing outside this machine holds a head yet: a2a-ledger --ledger {path} anchor file /ANOTHER/MOUNT/head")
+    note("Better, have others sign it: see `a2a-ledger anchor --help`.")
 
 
 def _name_and_id(vkey: str) -> str:
@@ -98,6 +99,8 @@ def follow(context: click.Context, session: Session, *, once: bool, from_start: 
 
     with session.writing(follow=False) as ledger:
         told: list[str] = []
+        if not once:
+            ledger.anchor_regularly()
         while True:
             done = ledger.catch_up(from_start=from_start)
             from_start = False
