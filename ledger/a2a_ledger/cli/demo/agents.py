@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 CHUNKS = 5
 CHUNK_SECONDS = 0.15
-LAST_SECONDS = 1.0
-"""The last part takes longest, so that a cancel at 80 % comes in time on a slow machine too."""
 _A_DAY = "public, max-age=86400"
 
 
@@ -57,6 +55,7 @@ class Worker(AgentExecutor):
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self.grace_is_over = asyncio.Event()
+        self.nobody_cancels = asyncio.Event()
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Work on one task."""
@@ -74,7 +73,9 @@ class Worker(AgentExecutor):
             await updater.requires_input(updater.new_agent_message([new_text_part(text)]))
             return
         for i in range(CHUNKS):
-            await asyncio.sleep(LAST_SECONDS if i == CHUNKS - 1 and self._kind == "false-cancel" else CHUNK_SECONDS)
+            await asyncio.sleep(CHUNK_SECONDS)
+            if i == CHUNKS - 1 and self._kind == "false-cancel":
+                await self.nobody_cancels.wait()  # a cancel at 80 % comes in time on the slowest machine
             await updater.add_artifact(
                 [new_text_part(f"part {i + 1} of {CHUNKS}")],
                 artifact_id="report",
@@ -167,6 +168,8 @@ async def _serve(kind: str, folder: Path) -> None:
         elif name == "end-grace":
             worker.grace_is_over.set()
             asyncio.get_running_loop().call_later(CHUNK_SECONDS, end_grace)
+        elif name == "finish":
+            worker.nobody_cancels.set()
         return JSONResponse({"step": name})
 
     handler = DefaultRequestHandler(agent_executor=worker, task_store=InMemoryTaskStore(), agent_card=card)

@@ -50,7 +50,7 @@ class Peer:
     control: str
 
     async def step(self, name: str) -> None:
-        """Move the agent's story on: `rotate`, `end-grace`."""
+        """Move the agent's story on: `rotate`, `end-grace`, `finish`."""
         async with httpx.AsyncClient() as http:
             (await http.post(f"{self.control}/{name}")).raise_for_status()
 
@@ -148,4 +148,6 @@ async def work_naively(client: Client, http: httpx.AsyncClient, peer: Peer, *, r
         if _SKILL not in [entry.id for entry in card.skills]:
             run.cancel = f"after part {run.parts} of 5"
             await client.cancel_task(CancelTaskRequest(id=run.task_id))
+        elif run.parts == rotate_at:
+            await peer.step("finish")
     return run
