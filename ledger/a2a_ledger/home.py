@@ -4,6 +4,7 @@
 DIR/ledger.db      events, leaves, tiles, checkpoints, read models
 DIR/keys.db        stream and redaction keys: never leaves with a copy of the database by accident
 DIR/keys/*.pem     Ed25519 private keys (PKCS 8, 0600): log, statement, export
+DIR/keys/*.uri     in their place: who signs for a role, where that is another process
 DIR/config.toml    settings, every one optional
 DIR/high-water     the last note that was signed; a second copy lies elsewhere
 DIR/signer.lock    held by whoever signs a head
@@ -94,8 +95,9 @@ class LedgerHome:
         return self.root / "erasing.lock"
 
     def key_files(self) -> list[Path]:
-        """Return the private keys' files, sorted by name."""
-        return sorted(self.keys.glob("*.pem")) if self.keys.is_dir() else []
+        """Return the files of the private keys, or of who has them, sorted by name."""
+        found = [*self.keys.glob("*.pem"), *self.keys.glob("*.uri")] if self.keys.is_dir() else []
+        return sorted(found)
 
     def is_new(self) -> bool:
         """Say whether there is no ledger yet: the directory is absent or empty.

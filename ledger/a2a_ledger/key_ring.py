@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.errors import MissingKeysError, StoreError
-from a2a_ledger.keys import ROLES, Signer, is_encrypted, load_pem, save_pem
+from a2a_ledger.errors import FormatError, MissingKeysError, StoreError, UsageError
+from a2a_ledger.keys import ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
+from a2a_ledger.signing.away import signer_at
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class KeyRing(Mapping[str, Signer]):
         self._held: dict[str, _Held] = {}
         for role in ROLES:
             self.finish(role)
-            if key_file(folder, role).exists():
+            if place_of(folder, role).exists():
                 self._held[role] = self._read(role)
 
     def __getitem__(self, role: str) -> Signer:
@@ -58,7 +59,7 @@ class KeyRing(Mapping[str, Signer]):
         held = self._held[role]
         self.finish(role)
         with suppress(FileNotFoundError):  # it was taken away: what was read stays good as long as this process runs
-            if _stamp(key_file(self.folder, role)) != held.stamp:
+            if _stamp(place_of(self.folder, role)) != held.stamp:
                 held = self._held[role] = self._read(role)
         return held.signer
 
@@ -91,9 +92,10 @@ class KeyRing(Mapping[str, Signer]):
             raise StoreError(f"{coming}: cannot take the place of {role}.pem ({e.strerror}); rename it by hand") from e
 
     def _read(self, role: str) -> _Held:
-        path = key_file(self.folder, role)
+        path = place_of(self.folder, role)
         stamp = _stamp(path)
-        signer = load_pem(path, self._store.origin, self._passphrase)
+        here = path == key_file(self.folder, role)
+        signer = load_pem(path, self._store.origin, self._passphrase) if here else _away(path, role)
         check_signer(log_keys(self._store), role, path, signer)
         return _Held(stamp, signer, is_encrypted(path.read_bytes()))
 
@@ -114,6 +116,8 @@ def reseal(ring: KeyRing, passphrase: bytes | None) -> list[Path]:
     done: list[Path] = []
     for role in ring:
         path, coming = key_file(ring.folder, role), ring.folder / f"{role}.pem.new"
+        if not path.exists():
+            continue  # it lies elsewhere
         coming.unlink(missing_ok=True)  # of a run that did not end
         save_pem(coming, ring[role], passphrase)
         coming.replace(path)
@@ -125,6 +129,47 @@ def reseal(ring: KeyRing, passphrase: bytes | None) -> list[Path]:
 def key_file(folder: Path, role: str) -> Path:
     """Return where the private key of a role lies."""
     return folder / f"{role}.pem"
+
+
+def uri_file(folder: Path, role: str) -> Path:
+    """Return where it stands who signs for a role, if that is another process: its URI, and the key's vkey."""
+    return folder / f"{role}.uri"
+
+
+def place_of(folder: Path, role: str) -> Path:
+    """Return the file that a role's key is known from: its private key, else who has that."""
+    path, away = key_file(folder, role), uri_file(folder, role)
+    return away if away.exists() and not path.exists() else path
+
+
+def lies_elsewhere(folder: Path, role: str, uri: str, vkey: str) -> None:
+    """Write down, durable when this returns, who signs for a role from now on.
+
+    Raises:
+        UsageError: its private key still lies here.
+        StoreError: it cannot be written.
+    """
+    if key_file(folder, role).exists():
+        raise UsageError(f"{key_file(folder, role)}: the private key still lies here; move it to where it is to be")
+    path = uri_file(folder, role)
+    coming = path.with_suffix(".uri.new")
+    try:
+        with coming.open("w", encoding="utf-8") as file:
+            file.write(f"{uri}\n{vkey}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        coming.replace(path)
+        sync_folder(folder)
+    except OSError as e:
+        raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
+
+
+def _away(path: Path, role: str) -> Signer:
+    try:
+        uri, vkey = path.read_text(encoding="utf-8").splitlines()
+        return signer_at(uri, role, parse_vkey(vkey))
+    except (OSError, ValueError, FormatError, UsageError) as e:
+        raise StoreError(f"{path}: expected a line with a URI and one with a vkey; {e}") from e
 
 
 def next_file(folder: Path, role: str) -> Path:

@@ -56,6 +56,11 @@ def rotate(ledger: ContractLedger, role: str, *, sleep: Callable[[float], None])
             f"{key_file(ring.folder, role)}: expected the {role} key, found none: a key hands over itself; one "
             "that is lost is revoked: a2a-ledger keys revoke KEY_ID --size N"
         )
+    if not key_file(ring.folder, role).exists():
+        raise UsageError(
+            f"the {role} key lies with a signer process, which signs no hand-over; stop it, bring {role}.pem back to "
+            f"{ring.folder}, rotate, and move it again"
+        )
     with _signing_stopped(ledger, role):
         new = _make(ledger, ring, role)
         added = _addition(ledger.origin, role, new, old)
@@ -94,7 +99,7 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
         _append(ledger, end)
         return Rotated(term.role, [term.key], None, _signed(ledger))
     ring = _ring(ledger)
-    old = ring.get(term.role)
+    old = ring.get(term.role) if key_file(ring.folder, term.role).exists() else None
     with _signing_stopped(ledger, term.role):
         new = _make(ledger, ring, term.role)
         _append(ledger, _addition(ledger.origin, term.role, new, old), end)

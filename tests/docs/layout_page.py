@@ -25,7 +25,8 @@ GROUPS = {
     "checkpoint": ("checkpoint policy note",),
     "bundle": ("bundle archive",),
     "ledger": (
-        "ledger making home settings heads key_ring passphrase rotation followers erasing migrating backup anchors",
+        "ledger making home settings heads key_ring passphrase rotation signing",
+        "followers erasing migrating backup anchors",
     ),
     "replay": ("replay what_if audit export selection",),
 }

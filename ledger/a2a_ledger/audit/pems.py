@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def check_private_keys(root: Path, origin: str, keys: Keys, notes: list[str]) -> list[Fault]:
     """Return a fault for each key file that is not the log's; what is not there is worth a note."""
     faults: list[Fault] = []
-    files = {path.stem: path for path in LedgerHome(root).key_files() if path.stem in ROLES}
+    files = {path.stem: path for path in LedgerHome(root).key_files() if path.stem in ROLES and path.suffix == ".pem"}
     for role, path in files.items():
         try:
             signer = load_pem(path, origin, Passphrase())

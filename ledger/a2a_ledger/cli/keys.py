@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from a2a_ledger.cli.keys_serve import serve_keys, use_keys
 from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import asked, pass_session
 from a2a_ledger.cli.table import print_table
@@ -37,7 +38,7 @@ def list_keys(session: Session) -> None:
     with session.reading() as ledger:
         found = list(_keys(ledger.store))
         session.keys_can_be_listed()
-        here = {path.stem for path in ledger.home.key_files()} if ledger.home else set[str]()
+        here = {path.stem for path in ledger.home.key_files() if path.suffix == ".pem"} if ledger.home else set[str]()
     for key in found:
         key["private_key_here"] = key["state"] == "current" and key["role"] in here
     if session.as_json:
@@ -168,6 +169,8 @@ def _say_replaced(session: Session, done: Rotated) -> None:
         click.echo(f"It is followed by:\n{done.new.vkey}")
 
 
+keys.add_command(serve_keys)
+keys.add_command(use_keys)
 VERBS = (keys,)
 
 
