@@ -96,6 +96,15 @@ class AuditKeys:
         ]
         return faults + [Fault("key", None, f"the key store cannot be read: {text}") for text in self._troubles]
 
+    def fact_names(self) -> list[str]:
+        """Return under which names the key store notes something, nothing if it cannot say."""
+        if self._connection is None:
+            return []
+        try:
+            return [name for (name,) in self._connection.execute("SELECT name FROM facts") if isinstance(name, str)]
+        except sqlite3.Error:  # `check` has said so
+            return []
+
     def find(self, stream: str) -> bytes | None:
         """Return the key of a stream, None if the key store has none; never makes one."""
         if stream not in self._known:

@@ -163,9 +163,9 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
                 faults += step()
             except Exception as problem:  # noqa: BLE001 - a damage that stops one step must not stop the others
                 faults.append(Fault("database", None, said(problem)))
+        heads.notes += _storage_notes(keys.fact_names(), events)
     for view in views:
         faults += _differences(view)
-    heads.notes += _storage_notes(store, events)
     return AuditReport(
         events=events.count,
         leaves=events.tree.size,
@@ -177,7 +177,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
     )
 
 
-def _storage_notes(store: Store, events: EventPass) -> list[str]:
+def _storage_notes(facts: list[str], events: EventPass) -> list[str]:
     """Return what is no fault and worth saying of what is stored."""
     notes = [
         f"event {record.n}: {says_erased(record, len(erased_versions(record)))} ({record.stream})"
@@ -186,14 +186,14 @@ def _storage_notes(store: Store, events: EventPass) -> list[str]:
     notes += [
         f"an erasure of task {task} was begun and is not finished: its content may still lie in the files; the next "
         "process that opens the ledger to write finishes it"
-        for task in store.keys.facts_under(ERASING)
+        for task in (name.removeprefix(ERASING) for name in facts if name.startswith(ERASING))
     ]
     if events.clear:
         notes.append(
             f"{events.clear} events lie in clear in the database: they were written before rows were sealed; "
             "`a2a-ledger migrate` seals them"
         )
-    elif store.keys.fact(MIGRATING) is not None:
+    elif MIGRATING in facts:
         notes.append(
             "events were sealed, and octets of before may still lie in clear in free pages of the database; "
             "`a2a-ledger migrate` ends it"
