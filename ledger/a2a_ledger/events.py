@@ -450,7 +450,7 @@ class FindingAcknowledged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointAnchored(Event):
-    """A checkpoint of ours with a holder's own signature or token, or a peer's that we hold. Blob: note."""
+    """A checkpoint of ours with a holder's own signature or token, or a peer's that we hold. Blobs: note, token."""
 
     TYPE: ClassVar[str] = "checkpoint.anchored.v1"
 

@@ -54,6 +54,9 @@ CONFIG = """\
 # files = ["/mnt/other/head"]    # files elsewhere that hold a head: checked at each start, and no anchor
 # entries = 1000                 # events behind the last anchor that ask for the next one
 # seconds = 60                   # or time since then, if there are any
+# timestamp = "https://tsa.example"  # a timestamp authority, RFC 3161
+# timestamp_roots = "tsa-roots.pem"  # root certificates by which its tokens count
+# timestamp_policy = "1.2.3.4"   # object identifier of the policy to ask for
 # timeout = 10                   # seconds for one answer
 """
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
     from a2a_ledger.policy import Policy
     from a2a_ledger.signature.card_keys import CardKey
+    from a2a_ledger.time_token import Certificate
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("enforce", "observe"),
@@ -58,6 +59,10 @@ class Anchoring:
             not anchored. A path is relative to the ledger's directory.
         entries: so many events behind the last anchor are a reason for a further one.
         seconds: so much time since the last anchor is one, if there are new events.
+        timestamp: url of a timestamp authority (RFC 3161). None: none is asked.
+        timestamp_roots: a PEM file of the root certificates by which tokens of an authority count; its path is
+            relative to the ledger's directory. None: none counts.
+        timestamp_policy: object identifier of the policy that a token is asked for under; None: the authority's own.
         timeout: seconds for one answer.
     """
 
@@ -65,6 +70,9 @@ class Anchoring:
     files: Sequence[str] = ()
     entries: int = 1000
     seconds: int = 60
+    timestamp: str | None = None
+    timestamp_roots: str | None = None
+    timestamp_policy: str | None = None
     timeout: int = 10
 
     def __post_init__(self) -> None:
@@ -212,6 +220,27 @@ class Settings:
         except (FormatError, UsageError) as e:
             raise UsageError(f"setting [anchor] witnesses: {path}: {e}") from None
 
+    def time_roots(self, root: Path) -> tuple[Certificate, ...]:
+        """Return the roots of timestamp authorities in the file that `anchor.timestamp_roots` names, as it is now.
+
+        Args:
+            root: the ledger's directory.
+
+        Raises:
+            UsageError: the file cannot be read, or holds no root certificate.
+        """
+        if self.anchor.timestamp_roots is None:
+            return ()
+        from a2a_ledger.time_token import read_roots  # noqa: PLC0415 - only deployments with an authority need it
+
+        path = root / str(self.anchor.timestamp_roots)
+        try:
+            return read_roots(path.read_bytes())
+        except OSError as e:
+            raise UsageError(f"setting [anchor] timestamp_roots: {path} cannot be read ({e.strerror})") from e
+        except FormatError as e:
+            raise UsageError(f"setting [anchor] timestamp_roots: {path}: {e}") from None
+
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
         """Return these settings with those of `overrides` that are not None.
 
@@ -271,6 +300,9 @@ _WITHOUT_DEFAULT: dict[str, object] = {
     "profile": "",
     "key_passphrase_file": "",
     "witnesses": "",
+    "timestamp": "",
+    "timestamp_roots": "",
+    "timestamp_policy": "",
     "manifest_keys": list[str](),
     "files": list[str](),
 }

@@ -4,6 +4,23 @@ One file a kind of anchor makes it, and `held` alone says which of those that we
 """
 
 from a2a_ledger.anchors.covering import anchored_head
-from a2a_ledger.anchors.held import Anchor, anchored_size, anchors_of, cosigned_note, read_anchor, why_unverified
+from a2a_ledger.anchors.held import (
+    Anchor,
+    anchored_size,
+    anchors_of,
+    cosigned_note,
+    read_anchor,
+    time_roots,
+    why_unverified,
+)
 
-__all__ = ["Anchor", "anchored_head", "anchored_size", "anchors_of", "cosigned_note", "read_anchor", "why_unverified"]
+__all__ = [
+    "Anchor",
+    "anchored_head",
+    "anchored_size",
+    "anchors_of",
+    "cosigned_note",
+    "read_anchor",
+    "time_roots",
+    "why_unverified",
+]

@@ -31,8 +31,12 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def check_url(url: str) -> SplitResult:
+def check_url(url: str, *, plain: bool = False) -> SplitResult:
     """Check where a question may go: https, or http to this machine itself; no user, query or fragment.
+
+    Args:
+        url: where.
+        plain: http may go anywhere, as to those whose answers are signed and who are told nothing but a hash.
 
     Raises:
         UsageError: it may not go there.
@@ -42,16 +46,17 @@ def check_url(url: str) -> SplitResult:
         host, port = parts.hostname or "", parts.port
     except ValueError as e:
         raise UsageError(f"expected an https url, found {url[:200]!a}: {e}") from None
-    plain = parts.scheme == "http" and _is_here(host)
+    open_way = parts.scheme == "http" and (plain or _is_here(host))
     odd = parts.username is not None or parts.query or parts.fragment or port == 0
-    if odd or not host or not (parts.scheme == "https" or plain) or not url.isascii() or any(c <= " " for c in url):
-        raise UsageError(
-            f"expected an https url without user, query and fragment (http only to this machine), found {url[:200]!a}"
-        )
+    if odd or not host or not (parts.scheme == "https" or open_way) or not url.isascii() or any(c <= " " for c in url):
+        kinds = "an http or https url" if plain else "an https url (http only to this machine)"
+        raise UsageError(f"expected {kinds} without user, query and fragment, found {url[:200]!a}")
     return parts
 
 
-def ask(method: str, url: str, body: bytes, headers: Mapping[str, str], *, timeout: float = TIMEOUT) -> Answer:
+def ask(  # noqa: PLR0913 - the parts of a request
+    method: str, url: str, body: bytes, headers: Mapping[str, str], *, timeout: float = TIMEOUT, plain: bool = False
+) -> Answer:
     """Send one request and return what is answered, whatever its status.
 
     Args:
@@ -60,12 +65,13 @@ def ask(method: str, url: str, body: bytes, headers: Mapping[str, str], *, timeo
         body: of the request.
         headers: of the request.
         timeout: seconds for all of it.
+        plain: see `check_url`.
 
     Raises:
         AnchorError: no whole answer within the time, or one that is too long.
         UsageError: the url may not be asked.
     """
-    parts = check_url(url)
+    parts = check_url(url, plain=plain)
     deadline = time.monotonic() + timeout
     connection = _connect(parts, timeout)
     try:

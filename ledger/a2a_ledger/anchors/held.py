@@ -2,26 +2,32 @@
 
 Anybody who can append can record an anchor, so the event alone says nothing. What is held against it:
 the head that it names has to be one of ours, kept and over these leaves, and the note beside it has
-to carry a cosignature by a key that the log names for a witness (docs/format.md section 6).
+to carry a cosignature by a key that the log names for a witness, or the token beside it has to hold under a root
+that the deployment names (docs/format.md sections 6.4 and 6.5).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.checkpoint import open_checkpoint
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.note import Note, parse_note
 from a2a_ledger.store.log_keys import log_keys
+from a2a_ledger.time_token import open_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from a2a_ledger.codec import Record
+    from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
+    from a2a_ledger.time_token import Certificate
     from a2a_ledger.verify.key_events import Keys
 
 COSIGNATURE_KIND = "cosignature"
+STAMP_KIND = "rfc3161"
 _NOT_OURS = "peer"  # the kind of a peer's head that we hold
 
 
@@ -34,6 +40,7 @@ class Anchor(NamedTuple):
     holder: str
     kind: str
     note: bytes
+    token: bytes = b""  # of a timestamp authority
 
     @property
     def what(self) -> str:
@@ -41,21 +48,37 @@ class Anchor(NamedTuple):
         return f"the anchor of event {self.n} (head of {self.size}, held by {self.holder!a})"
 
 
-def read_anchor(record: Record, origin: str, note: bytes) -> Anchor | None:
-    """Return the anchor in a record, None where it speaks of another log's head or makes no sense."""
+def read_anchor(record: Record, origin: str, content: Callable[[str], bytes]) -> Anchor | None:
+    """Return the anchor in a record, None where it speaks of another log's head or makes no sense.
+
+    Args:
+        record: a `checkpoint.anchored.v1`.
+        origin: of this log.
+        content: gives the octets of one of its blobs; asked only for an anchor.
+    """
     match record.data:
         case {"origin": str(named), "size": int(size), "root": str(root), "holder": str(holder), "kind": str(kind)} if (
             named == origin and kind != _NOT_OURS
         ):
-            return Anchor(record.n, size, root, holder, kind, note)
+            token = content("token") if kind == STAMP_KIND else b""
+            return Anchor(record.n, size, root, holder, kind, content("note"), token)
         case _:
             return None
 
 
-def why_unverified(anchor: Anchor, keys: Keys, origin: str) -> str:
-    """Return why the holder's signature proves nothing here, "" where it verifies."""
+def why_unverified(anchor: Anchor, keys: Keys, origin: str, roots: Sequence[Certificate] = ()) -> str:
+    """Return why the holder's signature proves nothing here, "" where it verifies.
+
+    Args:
+        anchor: what was recorded.
+        keys: of the log.
+        origin: of the log.
+        roots: of the timestamp authorities that the deployment trusts.
+    """
+    if anchor.kind == STAMP_KIND:
+        return _why_no_time(anchor, keys, origin, roots)
     if anchor.kind != COSIGNATURE_KIND:
-        return f"a token of kind {anchor.kind!a} is not verified by this release"
+        return f"an anchor of kind {anchor.kind!a} is not verified by this release"
     witnesses = [term.key for term in keys.terms if term.role == "witness" and term.revoked is None]
     try:
         signed = open_checkpoint(anchor.note, [*keys.speaking("log", anchor.size), *witnesses])
@@ -69,7 +92,24 @@ def why_unverified(anchor: Anchor, keys: Keys, origin: str) -> str:
     return ""
 
 
-def anchors_of(store: Store) -> Iterator[tuple[Anchor, str]]:
+def _why_no_time(anchor: Anchor, keys: Keys, origin: str, roots: Sequence[Certificate]) -> str:
+    try:
+        head = open_checkpoint(anchor.note, keys.speaking("log", anchor.size)).checkpoint
+        stamp = open_token(anchor.token, anchor.note)
+        if roots:
+            stamp.check_trust(roots)
+    except LedgerError as problem:
+        return str(problem)
+    if (head.origin, head.size, head.root.hex()) != (origin, anchor.size, anchor.root):
+        return f"its note is over a head of {head.size} of {head.origin}, root {head.root.hex()}"
+    if stamp.holder != anchor.holder:
+        return f"its token is by {stamp.holder!a}"
+    return (
+        "" if roots else "no root of a timestamp authority is named (`timestamp_roots` below [anchor] of config.toml)"
+    )
+
+
+def anchors_of(store: Store, roots: Sequence[Certificate] = ()) -> Iterator[tuple[Anchor, str]]:
     """Yield every recorded anchor of this log, newest first, and why it counts as none ("": it counts).
 
     The signature is checked, and that the head is over these leaves. Who stops early has read no more than he took.
@@ -77,27 +117,40 @@ def anchors_of(store: Store) -> Iterator[tuple[Anchor, str]]:
     keys = log_keys(store)
     for n, _ in store.tagged_places("type:checkpoint.anchored.v1"):
         record = store.record(n)
-        anchor = read_anchor(record, store.origin, record.content("note") or b"")
+        anchor = read_anchor(record, store.origin, partial(_content, record))
         if anchor is None:
             continue
         if not 0 < anchor.size <= anchor.n:
             why = f"it covers more than the {anchor.n} events before it"
         else:
-            why = why_unverified(anchor, keys, store.origin)
+            why = why_unverified(anchor, keys, store.origin, roots)
         if not why and store.root(anchor.size).hex() != anchor.root:
             why = "it is over other events than these"
         yield anchor, why
 
 
-def anchored_size(store: Store) -> int:
+def _content(record: Record, role: str) -> bytes:
+    return record.content(role) or b""
+
+
+def anchored_size(store: Store, roots: Sequence[Certificate] = ()) -> int:
     """Return the largest size of this log for which somebody else's signature verifies; 0: none."""
     largest = 0
-    for anchor, why in anchors_of(store):
+    for anchor, why in anchors_of(store, roots):
         if not why:
             largest = max(largest, anchor.size)
         if anchor.n <= largest:
             break  # an older one lies before what it could cover
     return largest
+
+
+def time_roots(ledger: ContractLedger) -> tuple[Certificate, ...]:
+    """Return the roots of timestamp authorities that a ledger's settings name.
+
+    Raises:
+        UsageError: the file of them cannot be used.
+    """
+    return () if ledger.home is None else ledger.settings.time_roots(ledger.home.root)
 
 
 def cosigned_note(store: Store, size: int) -> str | None:

@@ -133,7 +133,7 @@ def _last_size(ledger: ContractLedger, holder: str) -> int:
     """Return the size that a holder probably saw last: a hint, which the witness corrects."""
     store = ledger.store
     for n, _ in store.tagged_places("type:checkpoint.anchored.v1"):
-        anchor = read_anchor(store.record(n), store.origin, b"")
+        anchor = read_anchor(store.record(n), store.origin, lambda _: b"")
         if anchor is not None and anchor.holder == holder:
             return anchor.size
     return 0

@@ -213,7 +213,7 @@ class EventPass:
             self._tag_sum += hash((tag, n))
         self._note_redaction(record.n, record.data.get("credential"))
         if stream == "ledger":
-            self._heads.learn(record, lambda: self._content(record, "note", inline))
+            self._heads.learn(record, lambda role: self._content(record, role, inline))
         elif record.type == "content.erased.v1":
             self.erased.append(record)
             self._erased |= {(stream, ver) for ver in erased_versions(record)}

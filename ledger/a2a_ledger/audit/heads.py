@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
     from a2a_ledger.store import RawTables
     from a2a_ledger.store.mark import HighWaterMark
+    from a2a_ledger.time_token import Certificate
 
 _ALL = 1 << 62  # as a size: beyond every head
 _GONE = (
@@ -60,9 +61,11 @@ class Heads:
         faults: list[Fault],
         earlier: Mapping[str, bytes | str] = MappingProxyType({}),
         trust: Sequence[Verifier] = (),
+        roots: Sequence[Certificate] = (),
     ) -> None:
         self._origin = origin
         self._trust = trust
+        self._roots = roots
         self._faults = faults
         self._rows = iter(raw.rows(CHECKPOINTS))
         self._kept: tuple[int, object] | None = None
@@ -86,14 +89,14 @@ class Heads:
         self._outside += _read_earlier(earlier, faults)
         self._set_due()
 
-    def learn(self, record: Record, note: Callable[[], bytes]) -> None:
-        """Take in a key event or an anchor, whose `note` is read only if it is one."""
+    def learn(self, record: Record, content: Callable[[str], bytes]) -> None:
+        """Take in a key event or an anchor, whose blobs are read only if it is one."""
         if record.type in KEY_EVENTS:
             fault = take_key_event(self.keys, record.type, record.data, record.n, self._origin)
             if fault:
                 self._faults.append(Fault("key", record.n, f"event {record.n}, {record.type}: {fault}"))
         elif record.type == "checkpoint.anchored.v1":
-            anchor = read_anchor(record, self._origin, note())
+            anchor = read_anchor(record, self._origin, content)
             if anchor is not None:
                 self._anchors.append(anchor)
 
@@ -152,7 +155,7 @@ class Heads:
             return []  # the head itself was said to be at fault
         if root != anchor.root:
             return [Fault("checkpoint", anchor.n, f"{anchor.what} has another root than the head that was signed")]
-        why = why_unverified(anchor, self.keys, self._origin)
+        why = why_unverified(anchor, self.keys, self._origin, self._roots)
         if why:
             self.notes.append(f"{anchor.what} counts as none: {why}")
         elif not any(size <= anchor.size for size in self._differing):

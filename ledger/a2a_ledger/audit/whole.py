@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.anchors import time_roots
 from a2a_ledger.anchors.cadence import complaints
 from a2a_ledger.anchors.kept import Elsewhere, heads_elsewhere
 from a2a_ledger.audit.events import EventPass
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import RawTables, Store
     from a2a_ledger.store.mark import HighWaterMark
+    from a2a_ledger.time_token import Certificate
 
 
 _STRIDE = 1000  # events between two reports of progress
@@ -117,7 +119,10 @@ def audit_ledger(
         elsewhere = heads_elsewhere(ledger.home.root, ledger.settings.anchor.files)
         elsewhere.remarks.extend(complaints(ledger.home.root))
     held = {**elsewhere.heads, **earlier}
-    report = audit(ledger.store, mark=ledger.mark, earlier=held, trust=trust, views=views, progress=progress)
+    roots = time_roots(ledger)
+    report = audit(
+        ledger.store, mark=ledger.mark, earlier=held, trust=trust, roots=roots, views=views, progress=progress
+    )
     return replace(report, notes=(*report.notes, *elsewhere.remarks))
 
 
@@ -127,6 +132,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
     mark: HighWaterMark | None = None,
     earlier: Mapping[str, bytes | str] = MappingProxyType({}),
     trust: Sequence[Verifier] = (),
+    roots: Sequence[Certificate] = (),
     views: Iterable[Callable[[], Iterable[str]]] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
@@ -137,6 +143,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
         mark: where both copies of the high-water mark lie.
         earlier: signed heads that the reader kept elsewhere, by what they are called in the report.
         trust: keys of this log that the reader had from its owner, beside those that the log itself names.
+        roots: of the timestamp authorities whose tokens count as anchors.
         views: one callable a read model that makes it again and yields a sentence for each difference.
         progress: told how many events are done, and of how many, now and then.
 
@@ -145,7 +152,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
     """
     faults: list[Fault] = []
     with AuditKeys(store) as keys, store.raw() as raw:
-        heads = Heads(raw, mark, store.origin, faults, earlier, trust)
+        heads = Heads(raw, mark, store.origin, faults, earlier, trust, roots)
         events = EventPass(store.origin, raw, keys, heads, faults)
         steps: tuple[Callable[[], Iterable[Fault]], ...] = (
             lambda: [Fault("database", None, text) for text in raw.damage()],

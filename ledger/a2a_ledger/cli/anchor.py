@@ -35,11 +35,11 @@ def show(session: Session) -> None:
 
     Each is checked: the holder's own signature, and that it is over these events.
     """
-    from a2a_ledger.anchors import anchors_of  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.anchors import anchors_of, time_roots  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.anchors.cadence import complaints  # noqa: PLC0415 - same
 
     with session.reading() as ledger:
-        found = list(anchors_of(ledger.store))
+        found = list(anchors_of(ledger.store, time_roots(ledger)))
     for held, why in found:
         if session.as_json:
             print_json({"position": held.n, "size": held.size, "kind": held.kind, "holder": held.holder, "why": why})
@@ -123,6 +123,56 @@ def file_(session: Session, *, path: Path) -> None:
         click.echo(f"{origin}: head of {head.size} kept in {path}. Kept, not anchored: nobody else has signed it.")
     if path.absolute() not in known:
         note(f'To have it checked at each start: files = ["{path.absolute()}"] below [anchor] in config.toml.')
+
+
+@anchor.command("timestamp", cls=Verb, example="a2a-ledger --ledger audit anchor timestamp --url https://tsa.example")
+@click.option("--url", help="Of the timestamp authority; default: the one that config.toml names.")
+@click.option(
+    "--roots",
+    "file",
+    type=click.Path(path_type=Path),
+    help="PEM file of root certificates that may vouch for it; default: the one that config.toml names.",
+)
+@click.option("--asked-policy", metavar="OID", help="Ask for a token under this policy of the authority.")
+@click.option("--timeout", type=click.IntRange(1, 600), help="Seconds for the answer; default: as in config.toml.")
+@pass_session
+def timestamp(
+    session: Session, *, url: str | None, file: Path | None, asked_policy: str | None, timeout: int | None
+) -> None:
+    """Have a timestamp authority say when the head existed.
+
+    The authority (RFC 3161) is told the head's SHA-256 and nothing else. Its answer is recorded only if it holds,
+    answers this request, and one of the roots vouches for it; otherwise exit 3. Get the roots from the authority
+    itself. A bundle takes the token along, and `openssl ts -verify` reads it.
+    """
+    from a2a_ledger.anchors import time_roots  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.anchors.timestamp import Authority, anchor_by_authority  # noqa: PLC0415 - same
+    from a2a_ledger.errors import UsageError  # noqa: PLC0415 - same
+    from a2a_ledger.time_token import read_roots  # noqa: PLC0415 - same
+
+    with session.writing(follow=False) as ledger:
+        chosen = ledger.settings.anchor
+        roots = read_roots(read_input(file, "root certificates")) if file is not None else time_roots(ledger)
+        named = url or chosen.timestamp
+        if named is None or not roots:
+            raise UsageError(
+                "expected the url of a timestamp authority and its roots: --url and --roots, or `timestamp` and "
+                "`timestamp_roots` below the line [anchor] of config.toml"
+            )
+        authority = Authority(named, roots, asked_policy or chosen.timestamp_policy)
+        done = anchor_by_authority(ledger, authority, timeout=timeout or chosen.timeout)
+        origin, kept = ledger.origin, bool(time_roots(ledger))
+    if session.as_json:
+        head = {"size": done.head.size, "root": done.head.root.hex()}
+        latest = f"{done.stamp.latest:%Y-%m-%dT%H:%M:%SZ}"
+        print_json({"origin": origin, "checkpoint": head, "holder": done.stamp.holder, "not_later_than": latest})
+    else:
+        by = clean(done.stamp.holder)
+        click.echo(
+            f"{origin}: head of {done.head.size} existed not later than {done.stamp.latest:%Y-%m-%dT%H:%M:%SZ}, by {by}"
+        )
+    if not kept:
+        note("It counts as an anchor here only where config.toml names the roots: `timestamp_roots` below [anchor].")
 
 
 @anchor.command("fork", cls=Verb, example="a2a-ledger anchor fork fork.json --trust acme/audit-1b9e04c7+5f2c91aa+AXk…")

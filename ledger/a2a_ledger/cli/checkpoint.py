@@ -60,12 +60,12 @@ def show(context: click.Context, session: Session) -> None:
 
     Only signatures that verify count, by keys that the log names. Exit 3 if there is no head.
     """
-    from a2a_ledger.anchors import anchored_size  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.anchors import anchored_size, time_roots  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.cli.heads import newest_head  # noqa: PLC0415 - a heavy import belongs to the verb
 
     with session.reading() as ledger:
         head, size = newest_head(ledger.store), ledger.store.size()
-        anchored = anchored_size(ledger.store)
+        anchored = anchored_size(ledger.store, time_roots(ledger))
     if session.as_json:
         shown = {"size": head.size, "root": head.root.hex()} if head else None
         print_json({"origin": ledger.origin, "checkpoint": shown, "events": size, "anchored_size": anchored})

@@ -21,6 +21,7 @@ from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import StoreError
 from a2a_ledger.export.place import put_in_place
 from a2a_ledger.export.readme import readme
+from a2a_ledger.export.times import times_of
 from a2a_ledger.export.withheld import Withheld
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
@@ -33,7 +34,7 @@ from a2a_ledger.verify.signed import EXPORT, SAID_TWICE
 from a2a_ledger.verify.stated import NOT_CLAIMED, expected_of, key_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from a2a_ledger.codec import Record
@@ -57,6 +58,7 @@ class Exported:
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
             a replay of it stays open.
         anchored_by: who has put a signature of their own to that head.
+        stamped_by: authorities whose time tokens, over heads that have all of it, go along.
     """
 
     data: bytes
@@ -68,6 +70,7 @@ class Exported:
     withheld: int = 0
     foreign_profiles: tuple[str, ...] = ()
     anchored_by: tuple[str, ...] = ()
+    stamped_by: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts of the export, for `export --format json`."""
@@ -80,6 +83,7 @@ class Exported:
             "signed": self.signed,
             "withheld": self.withheld,
             "anchored_by": list(self.anchored_by),
+            "stamped_by": list(self.stamped_by),
         }
 
     def __str__(self) -> str:
@@ -96,6 +100,8 @@ class Exported:
         if self.foreign_profiles:
             signed += f" Recorded under a profile that is not at hand: {', '.join(self.foreign_profiles)}."
         anchored = f"anchored by {', '.join(self.anchored_by)}" if self.anchored_by else "not anchored"
+        if self.stamped_by:
+            anchored += f"; time tokens of {', '.join(self.stamped_by)}"
         return (
             f"{-(-len(self.data) // 1000)} KB: {self.events} events, all of {self.task} up to checkpoint {self.size} "
             f"({anchored}; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
@@ -139,7 +145,9 @@ def export_task(  # noqa: PLR0913 - what goes in, and where it goes
     everything = len(ledger.store.read_stream(f"task:{task}")) + len(ledger.store.read_stream(f"findings:{task}"))
     maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings), left_out)
     maker.add_growth(since)
-    made = replace(maker.make(), anchored_by=holders)
+    times = times_of(ledger.store, story.all, head.size)
+    maker.add(times.files)
+    made = replace(maker.make(), anchored_by=holders, stamped_by=times.holders)
     if report:
         exporter = ledger.signers.get("export")
         page = filled_page(made.data, name=f"{task}.zip")
@@ -191,6 +199,10 @@ class _Maker:
         for size in since:
             path = self._ledger.store.consistency(size, self._head.size)
             self._files[f"{layout.CONSISTENCY}{size}-{self._head.size}"] = format_hashes(path).encode()
+
+    def add(self, files: Mapping[str, bytes]) -> None:
+        """Add further files."""
+        self._files |= files
 
     def make(self) -> Exported:
         """Return the bundle."""
