@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from a2a_ledger.anchors.fork import Fork, check_fork, find_fork, read_fork
+from a2a_ledger.anchors.fork import Fork, check_fork, make_fork, read_fork
 from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
-from a2a_ledger.errors import FormatError, SignatureError, VerificationError
+from a2a_ledger.errors import ConsistencyError, FormatError, SignatureError, VerificationError
 from a2a_ledger.keys import generate
 from a2a_ledger.merkle import consistency_path
 
@@ -44,9 +44,7 @@ def head(leaves: list[bytes], origin: str = ORIGIN) -> str:
 
 
 def made(size: int = 9) -> Fork:
-    found = find_fork(Tree(), head(OURS), head(THEIRS[:size]), "witness.example/w")
-    assert found is not None
-    return found
+    return make_fork(Tree(), head(OURS), head(THEIRS[:size]), "witness.example/w")
 
 
 @pytest.mark.parametrize("size", [5, 6, 7, 8, 9])
@@ -58,12 +56,12 @@ def test_two_histories_are_proved_from_where_they_part(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_a_beginning_of_the_log_is_no_fork(size: int) -> None:
-    assert find_fork(Tree(), head(OURS), head(THEIRS[:size]), "w") is None
+    with pytest.raises(ConsistencyError, match="there is no fork"):
+        check_fork(made(size), [LOG.verifier])
 
 
 def test_two_heads_of_one_size_prove_it_without_a_path() -> None:
-    fork = find_fork(Tree(), head(OURS), head([*THEIRS, b"a", b"b"]), "w")
-    assert fork is not None
+    fork = make_fork(Tree(), head(OURS), head([*THEIRS, b"a", b"b"]), "w")
     assert fork.path == ()
     check_fork(fork, [LOG.verifier])
 

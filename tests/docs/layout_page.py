@@ -28,7 +28,7 @@ GROUPS = {
         "ledger making home settings heads key_ring passphrase rotation signing",
         "followers erasing migrating backup anchors",
     ),
-    "replay": ("replay what_if audit export selection",),
+    "replay": ("replay what_if audit export publish selection",),
 }
 """Modules by the door that they stand behind; a package stands behind its own."""
 ORDER = (

@@ -10,7 +10,7 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_ledger.anchors.fork import find_fork
+from a2a_ledger.anchors.fork import make_fork
 from a2a_ledger.anchors.witness import latest_seen
 from a2a_ledger.errors import AnchorError, ConsistencyError, LedgerError, RollbackError, StoreError
 from a2a_ledger.store.log_keys import head_verifiers
@@ -67,9 +67,9 @@ def contradiction(ledger: ContractLedger, holder: str, seen: SignedCheckpoint) -
             f"{holder} has a head of {head.size} events signed by this log, and {size} are here: this database "
             f"is an old copy, or the log has forked; that head is kept as {kept}; stop writing, restore the newest copy"
         )
-    fork = None if head.size == 0 else find_fork(ledger.store, _head_from(ledger, head.size), note, holder)
-    if fork is None:
-        return None
+    if head.size == 0 or ledger.store.root(head.size) == head.root:
+        return None  # before a head is signed for a proof that nobody needs
+    fork = make_fork(ledger.store, _head_from(ledger, head.size), note, holder)
     kept = keep(ledger, fork.file_name, fork.to_bytes())
     return ConsistencyError(
         f"{holder} has a head of {head.size} events signed by this log that is no beginning of it: the log has forked; "

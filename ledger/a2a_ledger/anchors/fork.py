@@ -77,21 +77,18 @@ class Fork:
         return f"{checkpoint_of(self.theirs).size}-{sha256((self.ours + self.theirs).encode()).hexdigest()[:16]}.json"
 
 
-def find_fork(tree: Tree, ours: str, theirs: str, holder: str) -> Fork | None:
-    """Hold a head that somebody else has against our tree; None where it is a beginning of it.
+def make_fork(tree: Tree, ours: str, theirs: str, holder: str) -> Fork:
+    """Return what shows that a head that somebody has is no beginning of our tree; the caller has compared the roots.
 
     Args:
         tree: our log.
         ours: our signed head; not smaller than theirs.
-        theirs: their head of our log, whose signature was checked.
+        theirs: their head of our log, whose signature was checked; of one event or more.
         holder: who has it.
     """
     other, own = checkpoint_of(theirs), checkpoint_of(ours)
-    root = tree.root(other.size)
-    if root == other.root:
-        return None
-    path = tree.consistency(other.size, own.size) if 0 < other.size < own.size else []
-    return Fork(holder, ours, theirs, root, tuple(path))
+    path = tree.consistency(other.size, own.size) if other.size < own.size else []
+    return Fork(holder, ours, theirs, tree.root(other.size), tuple(path))
 
 
 def read_fork(raw: bytes) -> Fork:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -111,6 +112,27 @@ def export(context: click.Context, session: Session) -> None:
         print_json({"origin": ledger.origin, "note": newest[1]})
     else:
         click.echo(newest[1].encode(), nl=False)  # a signed note is UTF-8, whatever the terminal speaks
+
+
+@checkpoint.command("publish", cls=Verb, example="a2a-ledger --ledger audit checkpoint publish public/log")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@pass_session
+def publish(session: Session, *, folder: Path) -> None:
+    """Write head, tiles and leaves as files for a static server.
+
+    In the layout of C2SP tlog-tiles, which monitors read. Leaves are commitments: no content of a message or a card, no
+    task's or peer's name leaves by it, only how many events there are. What is there already is added to.
+    """
+    from a2a_ledger.publish import publish as put  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    with session.with_keys() as ledger:
+        done = put(ledger, folder)
+    if session.as_json:
+        head = {"size": done.head.size, "root": done.head.root.hex()}
+        print_json({"origin": done.head.origin, "checkpoint": head, "written": done.written})
+    else:
+        click.echo(f"{done.head.origin}: head of {counted(done.head.size, 'event')} published in {folder}.")
+        note(f"{counted(done.written, 'tile')} written.")
 
 
 VERBS = (checkpoint,)

@@ -262,6 +262,18 @@ class Store:
         with self._tree(new) as (tiles, held):
             return merkle.consistency_path(old, held, tiles.node)
 
+    def nodes(self, level: int, start: int, stop: int, size: int) -> list[bytes]:
+        """Return the nodes from index `start` to below `stop` at a height of the tree of the first `size` leaves.
+
+        Args:
+            level: the height, 0 for the leaves' hashes.
+            start: index of the first.
+            stop: behind the last; each node lies wholly under `size`.
+            size: leaves of the tree.
+        """
+        with self._tree(size) as (tiles, _):
+            return [tiles.node(level, index) for index in range(start, stop)]
+
     @contextmanager
     def _tree(self, size: int | None) -> Generator[tuple[TileReader, int]]:
         held = self.size()

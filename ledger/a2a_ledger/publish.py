@@ -1,0 +1,163 @@
+"""Publishing: the log's leaves, tiles and head as plain files that any static server can serve (C2SP tlog-tiles).
+
+docs/format.md section 6.6. What is published is what leaves hold: commitments, no content. Who has fetched it can
+prove every leaf and all growth without asking us, and keeps a head that we cannot take back. The checkpoint is put in
+place last and as a whole, so a reader never sees a head whose tiles are not there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from a2a_ledger.anchors import anchored_size, cosigned_note
+from a2a_ledger.anchors.heads import head_to_anchor
+from a2a_ledger.anchors.held import is_settled
+from a2a_ledger.anchors.kept import check_file
+from a2a_ledger.checkpoint import checkpoint_of
+from a2a_ledger.errors import StoreError
+from a2a_ledger.store.tiles import WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store import Store
+
+_HEIGHT: Final = 8
+CHECKPOINT: Final = "checkpoint"
+
+
+class Published(NamedTuple):
+    """What was published: the head, and how many tiles were written for it that were not there."""
+
+    head: Checkpoint
+    written: int
+
+
+class _Tile(NamedTuple):
+    """One tile: its level (None: a bundle of entries), its index at that level, and how many of 256 hashes it has."""
+
+    level: int | None
+    place: int
+    width: int
+
+    @property
+    def whole(self) -> str:
+        """Return the path that the tile has when it is full."""
+        return f"tile/{'entries' if self.level is None else self.level}/{tile_name(self.place)}"
+
+    @property
+    def path(self) -> str:
+        """Return its path as it is."""
+        return self.whole if self.width == WIDTH else f"{self.whole}.p/{self.width}"
+
+
+def publish(ledger: ContractLedger, folder: Path) -> Published:
+    """Write what is new into a folder: tiles that are not there yet, then the checkpoint.
+
+    Full tiles that are there are never written again.
+
+    Args:
+        ledger: with its log key the head is signed first; without, the newest head is published.
+        folder: made if it is absent.
+
+    Raises:
+        UsageError: the folder's checkpoint is none of this log.
+        RollbackError: it has more events than are here.
+        ConsistencyError: it is no beginning of this log; both heads are kept as a fork proof.
+        StoreError: no head is signed, or a file cannot be written.
+    """
+    check_file(ledger, folder / CHECKPOINT)
+    there = _published_size(folder)
+    note = _note(ledger, there)
+    head = checkpoint_of(note)
+    if head.size < there:
+        raise StoreError(f"{folder}: a head of {there} is published, the newest that lies here is of {head.size}")
+    written = 0
+    try:
+        for tile in _tiles(head.size):
+            place = folder / tile.path
+            if not place.exists():
+                _put(place, _content(ledger.store, tile, head.size))
+                written += 1
+        _put(folder / CHECKPOINT, note.encode())
+        for tile in _tiles(head.size):
+            if tile.width == WIDTH:
+                shutil.rmtree(folder / f"{tile.whole}.p", ignore_errors=True)  # readers look for the full one now
+    except OSError as problem:
+        raise StoreError(f"{problem.filename or folder}: cannot be published ({problem.strerror})") from problem
+    return Published(head, written)
+
+
+def _published_size(folder: Path) -> int:
+    try:
+        return checkpoint_of((folder / CHECKPOINT).read_bytes()).size
+    except FileNotFoundError:
+        return 0
+
+
+def _note(ledger: ContractLedger, there: int) -> str:
+    """Return the head to publish: one that others have signed, if only anchors came since and it is no step back."""
+    store = ledger.store
+    anchored = anchored_size(store)
+    cosigned = cosigned_note(store, anchored) if anchored and is_settled(store, anchored) else None
+    if cosigned is not None and there <= anchored:
+        return cosigned
+    if not ledger.read_only:
+        return head_to_anchor(ledger)
+    newest = store.latest_checkpoint()
+    if newest is None:
+        raise StoreError("no head is signed yet: run `a2a-ledger checkpoint sign` where the log key is")
+    return newest[1]
+
+
+def _tiles(size: int) -> Iterator[_Tile]:
+    """Yield every tile of a tree of this size, bundles of entries first."""
+    level: int | None = None
+    nodes = size
+    while nodes:
+        full, rest = divmod(nodes, WIDTH)
+        for index in range(full):
+            yield _Tile(level, index, WIDTH)
+        if rest:
+            yield _Tile(level, full, rest)
+        if level is None:
+            level = 0
+        else:
+            level, nodes = level + 1, full
+
+
+def _content(store: Store, tile: _Tile, size: int) -> bytes:
+    start = tile.place * WIDTH
+    if tile.level is None:
+        leaves = store.leaves(start, start + tile.width)
+        return b"".join(len(leaf).to_bytes(2, "big") + leaf for leaf in leaves)
+    return b"".join(store.nodes(tile.level * _HEIGHT, start, start + tile.width, size))
+
+
+def tile_name(index: int) -> str:
+    """Spell a tile's index: groups of three digits, an x before each but the last."""
+    digits = f"{index % 1000:03d}"
+    while index >= 1000:  # noqa: PLR2004 - three digits
+        index //= 1000
+        digits = f"x{index % 1000:03d}/{digits}"
+    return digits
+
+
+def _put(place: Path, data: bytes) -> None:
+    """Write a file as a whole; after any crash either nothing of it is there or all."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(place)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

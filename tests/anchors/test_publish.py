@@ -1,0 +1,198 @@
+"""The published log, read by two readers of other makers, and by the layout's own words (C2SP tlog-tiles)."""
+
+from __future__ import annotations
+
+import shutil
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from a2a_ledger.anchors import witnesses
+from a2a_ledger.anchors.witnesses import anchor_by_witnesses
+from a2a_ledger.checkpoint import Proof, checkpoint_of
+from a2a_ledger.errors import ConsistencyError, RollbackError, StoreError, UsageError
+from a2a_ledger.events import TaskAdopted
+from a2a_ledger.ledger import ContractLedger
+from a2a_ledger.policy import parse_policy
+from a2a_ledger.publish import publish, tile_name
+from tests.anchors.pretend import Pretend
+from tests.independent.tools import program, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Grow = Callable[[ContractLedger], None]
+
+
+def grow_to(ledger: ContractLedger, size: int) -> None:
+    """Append until the log has so many events."""
+    event = TaskAdopted(peer="5" * 32, peer_url="https://peer.example/.well-known/agent-card.json", task_id="T1")
+    stream = f"task:{ledger.new_task()}"
+    ledger.append([ledger.draft(event, stream=stream) for _ in range(size - ledger.store.size())])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_small_log_has_partial_tiles(ledger: ContractLedger, home: Path) -> None:
+    done = publish(ledger, home / "log")
+    assert (done.head.size, done.written) == (4, 2)
+    found = files(home / "log")
+    assert sorted(found) == ["checkpoint", "tile/0/000.p/4", "tile/entries/000.p/4"]
+    leaves = list(ledger.store.leaves(0, 4))
+    assert found["tile/0/000.p/4"] == b"".join(sha256(b"\0" + leaf).digest() for leaf in leaves)
+    assert found["tile/entries/000.p/4"] == b"".join(bytes([0, len(leaf)]) + leaf for leaf in leaves)
+    assert checkpoint_of(found["checkpoint"]) == done.head
+
+
+def test_full_tiles_are_never_written_again(ledger: ContractLedger, home: Path) -> None:
+    folder = home / "log"
+    grow_to(ledger, 300)
+    publish(ledger, folder)
+    assert sorted(files(folder)) == [
+        "checkpoint",
+        "tile/0/000",
+        "tile/0/001.p/44",
+        "tile/1/000.p/1",
+        "tile/entries/000",
+        "tile/entries/001.p/44",
+    ]
+    full = [folder / "tile/0/000", folder / "tile/entries/000"]
+    before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in full]
+    grow_to(ledger, 512)
+    done = publish(ledger, folder)
+    assert [(path.stat().st_ino, path.stat().st_mtime_ns) for path in full] == before
+    assert done.written == 3
+    assert sorted(files(folder)) == [
+        "checkpoint",
+        "tile/0/000",
+        "tile/0/001",
+        "tile/1/000.p/1",
+        "tile/1/000.p/2",
+        "tile/entries/000",
+        "tile/entries/001",
+    ]
+    hashes = [sha256(b"\0" + leaf).digest() for leaf in ledger.store.leaves(0, 512)]
+    assert (folder / "tile/0/001").read_bytes() == b"".join(hashes[256:])
+    assert (folder / "tile/1/000.p/2").read_bytes() == over(hashes[:256]) + over(hashes[256:])
+    assert publish(ledger, folder).written == 0
+
+
+def over(hashes: list[bytes]) -> bytes:
+    """Return the node over 256 hashes."""
+    while len(hashes) > 1:
+        hashes = [sha256(b"\1" + a + b).digest() for a, b in zip(hashes[::2], hashes[1::2], strict=True)]
+    return hashes[0]
+
+
+@pytest.mark.parametrize(
+    ("index", "spelled"), [(0, "000"), (999, "999"), (1000, "x001/000"), (1_234_067, "x001/x234/067")]
+)
+def test_an_index_is_spelled_in_threes(index: int, spelled: str) -> None:
+    assert tile_name(index) == spelled
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4, 256, 300])
+def test_readers_of_other_makers_prove_leaves_by_it(ledger: ContractLedger, home: Path, size: int) -> None:
+    aics, tiles = program("aics-tlog"), program("tlog-tiles")
+    folder = home / "log"
+    grow_to(ledger, size)
+    publish(ledger, folder)
+    (home / "log.vkey").write_text(ledger.signers["log"].vkey + "\n")
+    for n in {0, size // 2, size - 1}:
+        (leaf,) = ledger.store.leaves(n, n + 1)
+        (home / "leaf").write_bytes(leaf)
+        words = (aics, "verify-inclusion", "--leaf", home / "leaf", "--tiles", folder, "--vkey-file", home / "log.vkey")
+        code, said = run(*words, "--index", str(n))
+        assert code == 0, said
+        assert run(*words, "--index", str((n + 1) % size))[0] != 0
+        code, proof = run(tiles, "gen-proof", f"file://{folder}/", str(n))
+        path = ledger.store.inclusion(n, size)
+        assert (code, proof) == (0, str(Proof(n, tuple(path), (folder / "checkpoint").read_text())))
+
+
+def test_readers_of_other_makers_see_growth_in_it(ledger: ContractLedger, home: Path) -> None:
+    aics = program("aics-tlog")
+    folder = home / "log"
+    publish(ledger, folder)
+    shutil.copy(folder / "checkpoint", home / "old")
+    grow_to(ledger, 300)
+    publish(ledger, folder)
+    (home / "log.vkey").write_text(ledger.signers["log"].vkey + "\n")
+    words = ("--old-checkpoint", home / "old", "--tiles", folder, "--vkey-file", home / "log.vkey")
+    code, said = run(aics, "verify-consistency", *words)
+    assert code == 0, said
+
+
+def test_a_cosigned_head_is_published_and_never_a_smaller_one(
+    ledger: ContractLedger, home: Path, grow: Grow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend = Pretend()
+    monkeypatch.setattr(witnesses, "ask", pretend)
+    policy = parse_policy(f"{pretend.line}quorum none\n")
+    folder = home / "log"
+    anchor_by_witnesses(ledger, policy)  # adds its key
+    anchor_by_witnesses(ledger, policy)
+    assert publish(ledger, folder).head.size == 6
+    trust = parse_policy(f"log {ledger.signers['log'].vkey}\n{pretend.line}quorum none\n")
+    assert [entry.verifier.name for entry in trust.open((folder / "checkpoint").read_bytes()).cosigners] == [
+        "witness.example/w"
+    ]
+    grow(ledger)
+    assert publish(ledger, folder).head.size == 8
+    assert publish(ledger, folder).head.size == 8
+
+
+def test_a_folder_of_another_log_is_left_alone(ledger: ContractLedger, home: Path) -> None:
+    with ContractLedger.open(home / "other", origin="acme/other", follow=False) as other:
+        publish(other, home / "log")
+    before = files(home / "log")
+    with pytest.raises(UsageError, match="expected a head signed by acme/audit-"):
+        publish(ledger, home / "log")
+    assert files(home / "log") == before
+
+
+@pytest.mark.parametrize(("more", "error"), [(0, RollbackError), (3, ConsistencyError)])
+def test_a_published_log_is_not_taken_back(
+    ledger: ContractLedger, home: Path, grow: Grow, more: int, error: type[Exception]
+) -> None:
+    ledger.close()
+    shutil.copytree(home / "audit", home / "old")
+    with ContractLedger.open(home / "audit", follow=False) as newer:
+        grow(newer)
+        publish(newer, home / "log")
+    shutil.rmtree(home / "audit")
+    shutil.rmtree(home / "state")
+    (home / "old").rename(home / "audit")
+    before = files(home / "log")
+    with ContractLedger.open(home / "audit", follow=False) as older:
+        for _ in range(more):
+            grow(older)
+        with pytest.raises(error):
+            publish(older, home / "log")
+    assert files(home / "log") == before
+
+
+def test_a_copy_without_keys_publishes_what_was_signed(ledger: ContractLedger, home: Path) -> None:
+    ledger.sign_checkpoint()
+    ledger.close()
+    shutil.rmtree(home / "audit" / "keys")
+    with ContractLedger.open(home / "audit", read_only=True) as copy:
+        assert publish(copy, home / "log").head.size == 4
+
+
+def test_a_copy_that_holds_no_newer_head_publishes_none(ledger: ContractLedger, home: Path, grow: Grow) -> None:
+    ledger.sign_checkpoint()
+    grow(ledger)
+    publish(ledger, home / "log")
+    with ledger.store.transaction() as connection:
+        connection.execute("DELETE FROM ledger_checkpoints WHERE size = 5")
+    with (
+        ContractLedger.open(home / "audit", read_only=True) as copy,
+        pytest.raises(StoreError, match="a head of 5 is published, the newest that lies here is of 4"),
+    ):
+        publish(copy, home / "log")
