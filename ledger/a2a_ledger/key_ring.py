@@ -78,24 +78,33 @@ class KeyRing(Mapping[str, Signer]):
             MissingKeysError: it is encrypted, and there is no passphrase.
             StoreError: it cannot be read, or not be renamed.
         """
-        coming = next_file(self.folder, role)
-        if not coming.exists():
-            return
-        try:
-            if names_now(self._store, role, load_pem(coming, self._store.origin, self._passphrase)):
-                coming.replace(key_file(self.folder, role))
-                sync_folder(self.folder)
-        except (MissingKeysError, FileNotFoundError):
-            if coming.exists():  # else somebody else has finished it meanwhile
-                raise
-        except OSError as e:
-            raise StoreError(f"{coming}: cannot take the place of {role}.pem ({e.strerror}); rename it by hand") from e
+        for coming in (next_file(self.folder, role), next_uri_file(self.folder, role)):
+            try:
+                if coming.exists() and names_now(self._store, role, self._load(coming, role)):
+                    self._put(coming, role)
+            except (MissingKeysError, FileNotFoundError):
+                if coming.exists():  # else somebody else has finished it meanwhile
+                    raise
+            except OSError as e:
+                raise StoreError(f"{coming}: cannot take its place ({e.strerror}); rename it by hand") from e
+
+    def _put(self, coming: Path, role: str) -> None:
+        """Put a next key in place; the key that ended goes first where the new one lies elsewhere."""
+        if coming.suffix == ".uri":
+            key_file(self.folder, role).unlink(missing_ok=True)
+            coming.replace(uri_file(self.folder, role))
+        else:
+            coming.replace(key_file(self.folder, role))
+            uri_file(self.folder, role).unlink(missing_ok=True)
+        sync_folder(self.folder)
+
+    def _load(self, path: Path, role: str) -> Signer:
+        return _away(path, role) if path.suffix == ".uri" else load_pem(path, self._store.origin, self._passphrase)
 
     def _read(self, role: str) -> _Held:
         path = place_of(self.folder, role)
         stamp = _stamp(path)
-        here = path == key_file(self.folder, role)
-        signer = load_pem(path, self._store.origin, self._passphrase) if here else _away(path, role)
+        signer = self._load(path, role)
         check_signer(log_keys(self._store), role, path, signer)
         return _Held(stamp, signer, is_encrypted(path.read_bytes()))
 
@@ -151,7 +160,15 @@ def lies_elsewhere(folder: Path, role: str, uri: str, vkey: str) -> None:
     """
     if key_file(folder, role).exists():
         raise UsageError(f"{key_file(folder, role)}: the private key still lies here; move it to where it is to be")
-    path = uri_file(folder, role)
+    save_uri(uri_file(folder, role), uri, vkey)
+
+
+def save_uri(path: Path, uri: str, vkey: str) -> None:
+    """Write where a key lies, durable when this returns.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
     coming = path.with_suffix(".uri.new")
     try:
         with coming.open("w", encoding="utf-8") as file:
@@ -159,7 +176,7 @@ def lies_elsewhere(folder: Path, role: str, uri: str, vkey: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         coming.replace(path)
-        sync_folder(folder)
+        sync_folder(path.parent)
     except OSError as e:
         raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
 
@@ -175,6 +192,11 @@ def _away(path: Path, role: str) -> Signer:
 def next_file(folder: Path, role: str) -> Path:
     """Return where the private key lies that a rotation has made and the log may not name yet."""
     return folder / f"{role}.next.pem"
+
+
+def next_uri_file(folder: Path, role: str) -> Path:
+    """Return where it stands, until a rotation is done, where the next key lies."""
+    return folder / f"{role}.next.uri"
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

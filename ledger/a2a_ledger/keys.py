@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
     load_pem_private_key,
+    load_pem_public_key,
 )
 
 from a2a_ledger.errors import FormatError, MissingKeysError, SignatureError, StoreError, UsageError
@@ -346,6 +347,21 @@ def load_pem(path: Path, name: str, passphrase: Callable[[Path], bytes] | None =
     if not isinstance(key, Ed25519PrivateKey):
         raise StoreError(f"key file {path} holds a key of another kind, expected Ed25519")
     return Signer(name, key)
+
+
+def public_from_pem(data: bytes) -> bytes:
+    """Return the 32 octets of an Ed25519 public key in PEM (RFC 8410).
+
+    Raises:
+        FormatError: it is none.
+    """
+    try:
+        key = load_pem_public_key(data)
+    except (ValueError, UnsupportedAlgorithm):
+        raise FormatError("expected a public key in PEM, found something else") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise FormatError("expected an Ed25519 public key, found one of another kind: all keys of a log are Ed25519")
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 def is_encrypted(pem: bytes) -> bool:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
-from a2a_ledger.key_ring import KeyRing, key_file, next_file
+from a2a_ledger.key_ring import KeyRing, key_file, next_file, next_uri_file, save_uri
 from a2a_ledger.keys import generate, handover_message, save_pem
+from a2a_ledger.signing.away import SocketSigner
 from a2a_ledger.store.log_keys import NOW, log_keys
 
 if TYPE_CHECKING:
@@ -37,13 +38,23 @@ class Rotated(NamedTuple):
     """Of the log afterwards: the first head under the new key."""
 
 
-def rotate(ledger: ContractLedger, role: str, *, sleep: Callable[[float], None]) -> Rotated:
+class Elsewhere(NamedTuple):
+    """A new key that lies elsewhere: its URI, and its signer."""
+
+    uri: str
+    signer: Signer
+
+
+def rotate(
+    ledger: ContractLedger, role: str, *, sleep: Callable[[float], None], to: Elsewhere | None = None
+) -> Rotated:
     """Replace the key of a role by a new one; both sign the hand-over, and the old private key is overwritten.
 
     Args:
         ledger: open for writing, with the key.
         role: `log`, `statement` or `export`.
         sleep: waits `SETTLE` seconds between the two events, for roles that other processes sign for meanwhile.
+        to: the new key, where it is not to lie here.
 
     Raises:
         ReadOnlyError: the key is not here.
@@ -56,13 +67,13 @@ def rotate(ledger: ContractLedger, role: str, *, sleep: Callable[[float], None])
             f"{key_file(ring.folder, role)}: expected the {role} key, found none: a key hands over itself; one "
             "that is lost is revoked: a2a-ledger keys revoke KEY_ID --size N"
         )
-    if not key_file(ring.folder, role).exists():
+    if isinstance(old, SocketSigner):
         raise UsageError(
             f"the {role} key lies with a signer process, which signs no hand-over; stop it, bring {role}.pem back to "
             f"{ring.folder}, rotate, and move it again"
         )
     with _signing_stopped(ledger, role):
-        new = _make(ledger, ring, role)
+        new = _make(ledger, ring, role, to)
         added = _addition(ledger.origin, role, new, old)
         ends = [_retirement(role, key) for key in log_keys(ledger.store).speaking(role, NOW)]
         if role == "log":  # heads wait meanwhile
@@ -99,7 +110,8 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
         _append(ledger, end)
         return Rotated(term.role, [term.key], None, _signed(ledger))
     ring = _ring(ledger)
-    old = ring.get(term.role) if key_file(ring.folder, term.role).exists() else None
+    old = ring.get(term.role)
+    old = None if isinstance(old, SocketSigner) else old  # which signs no hand-over
     with _signing_stopped(ledger, term.role):
         new = _make(ledger, ring, term.role)
         _append(ledger, _addition(ledger.origin, term.role, new, old), end)
@@ -107,10 +119,14 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
     return Rotated(term.role, [term.key], new.verifier, _signed(ledger))
 
 
-def _make(ledger: ContractLedger, ring: KeyRing, role: str) -> Signer:
+def _make(ledger: ContractLedger, ring: KeyRing, role: str, to: Elsewhere | None = None) -> Signer:
     """Make the next key of a role, durable before anybody hears of it; encrypted where the others are."""
-    path = next_file(ring.folder, role)
-    path.unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
+    path, elsewhere = next_file(ring.folder, role), next_uri_file(ring.folder, role)
+    for left in (path, elsewhere):
+        left.unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
+    if to is not None:
+        save_uri(elsewhere, to.uri, to.signer.vkey)
+        return to.signer
     new = generate(ledger.origin, ledger.entropy)
     save_pem(path, new, ring.sealing())
     return new

@@ -81,17 +81,25 @@ def vkeys(session: Session, *, role: str | None) -> None:
 
 @keys.command("rotate", cls=Verb, example="a2a-ledger --ledger audit keys rotate --role log")
 @click.option("--role", type=click.Choice(_ROLES), required=True, help="Which key gives way to a new one.")
+@click.option("--to", "uri", metavar="URI", help="Where the new key lies, as for `keys use`; default: made here.")
+@click.option("--public-key", type=click.Path(path_type=Path), metavar="PEM", help="Of the new key at --to.")
 @pass_session
-def rotate_key(session: Session, *, role: str) -> None:
+def rotate_key(session: Session, *, role: str, uri: str | None, public_key: Path | None) -> None:
     """Replace a key by a new one that both sign for.
 
     The old private key is overwritten, and speaks for no later head. Running processes take up the new one by
     themselves. Whoever trusts the old log key follows the hand-over; witnesses have to be given the new one.
     """
-    from a2a_ledger.rotation import rotate  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.keys_serve import key_at  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.rotation import Elsewhere, rotate  # noqa: PLC0415 - same
 
+    if (uri is None) != (public_key is None):
+        raise UsageError("expected --to and --public-key together: a key elsewhere is known by its public half")
     with session.writing(follow=False) as ledger:
-        _say_replaced(session, rotate(ledger, role, sleep=time.sleep))
+        to = None
+        if uri is not None and public_key is not None:
+            to = Elsewhere(uri, key_at(uri, role, ledger.origin, public_key))
+        _say_replaced(session, rotate(ledger, role, sleep=time.sleep, to=to))
 
 
 @keys.command("revoke", cls=Verb, example="a2a-ledger --ledger audit keys revoke 5f2c91aa --size 3")

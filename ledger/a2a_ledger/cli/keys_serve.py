@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.keys import Signer
+
+
+_PROBE = b"a2a-ledger/probe/v1\x00"
 
 
 @click.command(
@@ -72,29 +76,70 @@ def serve_keys(  # noqa: PLR0913 - the options of a verb
 
 @click.command("use", cls=Verb, example="a2a-ledger --ledger audit keys use unix:/run/audit.sock")
 @click.argument("uri")
+@click.option("--role", type=click.Choice(["log", "statement", "export"]), help="Of the key at URI; not for unix:.")
 @pass_session
-def use_keys(session: Session, *, uri: str) -> None:
-    """Have another process sign for this ledger.
+def use_keys(session: Session, *, uri: str, role: str | None) -> None:
+    """Have another process, or a key service, sign for this ledger.
 
-    Move keys/*.pem to it first. Each of its keys has to be the one that the log names for its role now.
+    URI is unix:PATH of a `keys serve`, or one that securesystemslib knows (file2:, awskms:, hashivault: and so on;
+    needs the extra kms). Move keys/*.pem there first: each key has to be the one that the log names for its role now.
     """
     from a2a_ledger.key_ring import lies_elsewhere  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.signing.away import UNIX, keys_at  # noqa: PLC0415 - same
+    from a2a_ledger.signing.away import UNIX, keys_at, signer_at  # noqa: PLC0415 - same
     from a2a_ledger.store.log_keys import NOW, log_keys  # noqa: PLC0415 - same
 
-    if not uri.startswith(UNIX):
-        raise UsageError(f"expected unix: and the path of a signer's socket, found {uri!a:.200}")
-    path = str(Path(uri.removeprefix(UNIX)).absolute())
-    offered = keys_at(path)
+    if uri.startswith(UNIX) == (role is not None):
+        raise UsageError("expected --role with the URI of one key, and without it unix: and the path of a signer")
+    place = f"{UNIX}{Path(uri.removeprefix(UNIX)).absolute()}" if role is None else uri
+    offered = keys_at(place.removeprefix(UNIX)) if role is None else dict[str, str]()
     with session.reading() as ledger:
         known = log_keys(ledger.store)
-        for role, vkey in offered.items():
-            if vkey not in [key.vkey for key in known.speaking(role, NOW)]:
-                raise UsageError(f"the signer at {path} has a {role} key that the log does not name now: {vkey}")
+        for each, vkey in offered.items():
+            if vkey not in [key.vkey for key in known.speaking(each, NOW)]:
+                raise UsageError(f"the signer at {place} has a {each} key that the log does not name now: {vkey}")
+        if role is not None:
+            speaking = known.speaking(role, NOW)
+            if not speaking:
+                raise UsageError(f"{ledger.origin} has no {role} key now: a2a-ledger keys list shows those it had")
+            _try(signer_at(place, role, speaking[-1]))
+            offered[role] = speaking[-1].vkey
         assert ledger.home is not None  # noqa: S101 - a session opens directories only
-        for role, vkey in offered.items():
-            lies_elsewhere(ledger.home.keys, role, f"{UNIX}{path}", vkey)
+        for each, vkey in offered.items():
+            lies_elsewhere(ledger.home.keys, each, place, vkey)
     if session.as_json:
-        print_json({"signer": f"{UNIX}{path}", "keys": offered})
+        print_json({"signer": place, "keys": offered})
     else:
-        click.echo(f"{', '.join(offered)}: signed for by {path} from now on")
+        click.echo(f"{', '.join(offered)}: signed for by {place} from now on")
+
+
+def key_at(uri: str, role: str, origin: str, public_key: Path) -> Signer:
+    """Return the signer of a key that a log is to get, after it has signed something.
+
+    Args:
+        uri: where it lies.
+        role: of the key.
+        origin: of the log.
+        public_key: a file with its public half, PEM.
+
+    Raises:
+        UsageError: the file cannot be read, or the URI is unknown or one that signs no hand-over.
+        FormatError: it holds no Ed25519 public key.
+        StoreError: the key cannot be had, or is another one.
+    """
+    from a2a_ledger.keys import Verifier, public_from_pem  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.signing.away import UNIX, signer_at  # noqa: PLC0415 - same
+
+    if uri.startswith(UNIX):
+        raise UsageError("a signer process signs no hand-over: rotate to a key here, and move it there afterwards")
+    try:
+        octets = public_from_pem(public_key.read_bytes())
+    except OSError as e:
+        raise UsageError(f"{public_key}: cannot be read ({e.strerror})") from e
+    signer = signer_at(uri, role, Verifier(origin, octets))
+    _try(signer)
+    return signer
+
+
+def _try(signer: Signer) -> None:
+    """See that a key can be had and is the one that it is said to be; what is signed is of no use to anybody."""
+    signer.sign(_PROBE + os.urandom(32))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import LedgerError, StoreError, UsageError
 from a2a_ledger.keys import Signer, parse_vkey
+from a2a_ledger.signing.kms import UriSigner
 from a2a_ledger.signing.server import SECONDS, read_line
 
 if TYPE_CHECKING:
@@ -55,15 +56,16 @@ def signer_at(uri: str, role: str, verifier: Verifier) -> Signer:
     """Return the signer of a key that lies elsewhere.
 
     Args:
-        uri: `unix:` and the path of a signer's socket.
+        uri: `unix:` and the path of a signer's socket, or a URI of `kms`.
         role: of the key.
         verifier: its public half, to which each signature is held.
 
     Raises:
-        UsageError: no such URI is known.
+        UsageError: no such URI is known, or the extra that it needs is not installed.
+        StoreError: the key cannot be had.
     """
     if not uri.startswith(UNIX):
-        raise UsageError(f"expected a place of keys such as unix:/run/audit.sock, found {uri!a:.200}")
+        return UriSigner(uri, verifier)
     return SocketSigner(uri.removeprefix(UNIX), role, verifier)
 
 
