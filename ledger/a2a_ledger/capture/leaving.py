@@ -134,6 +134,9 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
         appended = await asyncio.shield(writing)
         if appended:
             exchange.answers = appended[-1].ref
+        if call is not None and opening is not None and len(appended) > len(call.drafts) + 1:  # it opened its task
+            sent_at = [*call.drafts, opening][0].at
+            desk.siblings.sent(exchange.stream, sent_at, bound.kept.caller if bound else "anonymous", call.at)
         if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
             with desk.failing_as_chosen():
                 await asyncio.to_thread(desk.ledger.sign_checkpoint)

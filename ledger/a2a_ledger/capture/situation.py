@@ -101,19 +101,36 @@ class SiblingWatch:
         self._waiting: dict[str, OrderedDict[str, _Sibling]] = {}
         self._seen: dict[str, int] = {}
         self._settled: OrderedDict[str, None] = OrderedDict()
+        self._own: OrderedDict[str, _Sibling] = OrderedDict()
+        """What this process sent since the last look: nobody has to read it back."""
         self._looking = threading.Lock()
+
+    def sent(self, stream: str, sent_at: str, caller: str, at: datetime) -> None:
+        """Take note of a send of this process that opened its task, before anything can come of it.
+
+        Args:
+            stream: of the task.
+            sent_at: when its first record was made, as that says.
+            caller: the caller class that its contract is frozen for.
+            at: our clock.
+        """
+        with self._looking:
+            self._own[stream] = _Sibling(sent_at, caller, at, "sent")
+            if len(self._own) > _MAX_WATCHED:
+                self._own.popitem(last=False)
 
     def settle(self, stream: str) -> None:
         """Take note that this process saw a task past `submitted`, so that nobody has to look it up."""
         with self._looking:
             self._settled[stream] = None
+            self._own.pop(stream, None)
             if len(self._settled) > _MAX_WATCHED:
                 self._settled.popitem(last=False)
 
     def told(self, stream: str) -> None:
         """Take note that this process recorded something that was said of a task, so that it is looked up again."""
         with self._looking:
-            for waiting in self._waiting.values():
+            for waiting in (self._own, *self._waiting.values()):
                 if (sibling := waiting.get(stream)) is not None:
                     waiting[stream] = sibling._replace(looked=None)
 
@@ -165,13 +182,17 @@ class SiblingWatch:
         for _, stream in places:
             if stream in self._settled:
                 continue
-            opening = self._reader.read_stream(stream, limit=_OPENING)
-            if age_seconds(opening[0].at, now) >= limit:
+            sibling = self._own.pop(stream, None) or self._read(stream)
+            if age_seconds(sibling.sent_at, now) >= limit:
                 break
-            young.append((stream, _Sibling(opening[0].at, _caller(opening))))
+            young.append((stream, sibling))
         waiting.update(reversed(young))
         while len(waiting) > _MAX_WATCHED:
             waiting.popitem(last=False)
+
+    def _read(self, stream: str) -> _Sibling:
+        opening = self._reader.read_stream(stream, limit=_OPENING)
+        return _Sibling(opening[0].at, _caller(opening))
 
 
 def _caller(opening: Sequence[Record]) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,15 +14,11 @@ from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
-    from a2a_ledger.capture.proxy import Proxy
     from a2a_ledger.cli.session import Session
 
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - named to be told apart, not bound
 _BACKLOG = 256
 _LAST_PORT = 65535
-_CLOSING_SECONDS = 5
 
 
 @click.command(
@@ -66,6 +61,7 @@ def proxy(  # noqa: PLR0913 - one argument an option
     """
     _need_extra()
     from a2a_ledger.capture.proxy import proxy_app  # noqa: PLC0415 - needs the extra, and only this verb does
+    from a2a_ledger.capture.proxy.serving import serve  # noqa: PLC0415 - the same
 
     host, port = _address(listen)
     if public is None and host in _WILDCARDS and (rewrite_card or side == "server"):
@@ -79,7 +75,7 @@ def proxy(  # noqa: PLR0913 - one argument an option
             click.echo(f"{here} -> {upstream}, mode {mode}, recorded as the {_WHOSE[side]}. Stop with Ctrl-C.")
         if side == "client" and not rewrite_card:
             note("Cards pass as they are: clients come here only if the agent's card names this address.")
-        _serve(app, listening)
+        serve(app, listening)
 
 
 _WHOSE = {"client": "client's", "server": "agent's own"}
@@ -126,30 +122,6 @@ def _bound(host: str, port: int, listen: str) -> socket.socket:
     # of a stream, would wait 40 ms for the client's delayed acknowledgement. What it accepts inherits the option.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
-
-
-def _serve(app: Proxy, listening: socket.socket) -> None:
-    """Serve until a signal says to stop; whatever was running has recorded by then how it ended."""
-    import uvicorn  # noqa: PLC0415 - needs the extra, and only this verb does
-
-    class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - of any signal the same
-            """Stop; the signal is not raised again afterwards, which would end the process with its ledger open."""
-            if self.should_exit:
-                asyncio.get_running_loop().call_soon_threadsafe(app.stop)
-            self.should_exit = True
-
-    config = uvicorn.Config(
-        cast("Any", app),
-        log_level="critical",
-        lifespan="on",
-        ws="none",
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_CLOSING_SECONDS,
-    )
-    Server(config).run(sockets=[listening])
 
 
 VERBS = (proxy,)

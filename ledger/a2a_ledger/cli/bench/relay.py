@@ -14,7 +14,7 @@ import json
 import re
 import socket
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import uvicorn
@@ -24,6 +24,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from a2a_ledger.capture.proxy import proxy_app
+from a2a_ledger.capture.proxy.serving import serve
 from a2a_ledger.ledger import ContractLedger
 
 if TYPE_CHECKING:
@@ -131,18 +132,14 @@ def main() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as the verb `proxy` does
         here = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        if role == "bare":
-            app: object = _bare(words[0])
-        else:
-            app = proxy_app(
-                ContractLedger.open(words[1], mode="observe", follow=False, mark_dir=f"{words[1]}-mark"),
-                words[0],
-                public=here,
-            )
         sys.stdout.write(f"{listening.getsockname()[1]}\n")
         sys.stdout.flush()
-        config = uvicorn.Config(cast("Any", app), log_level="critical", access_log=False, ws="none")
-        uvicorn.Server(config).run(sockets=[listening])
+        if role == "bare":
+            config = uvicorn.Config(_bare(words[0]), log_level="critical", access_log=False, ws="none")
+            uvicorn.Server(config).run(sockets=[listening])
+            return
+        ledger = ContractLedger.open(words[1], mode="observe", follow=False, mark_dir=f"{words[1]}-mark")
+        serve(proxy_app(ledger, words[0], public=here), listening)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+"""Serves a proxy until a signal says to stop; whatever was running has recorded by then how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any, cast
+
+import uvicorn
+
+if TYPE_CHECKING:
+    import socket
+    from types import FrameType
+
+    from a2a_ledger.capture.proxy import Proxy
+
+_CLOSING_SECONDS = 5
+
+
+class _Server(uvicorn.Server):
+    """A server that ends by a signal as by anything else: uvicorn raises it again, which leaves the ledger open."""
+
+    def __init__(self, config: uvicorn.Config, app: Proxy) -> None:
+        super().__init__(config)
+        self._app = app
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - of any signal the same
+        """Stop; a second signal stops what still runs at once."""
+        if self.should_exit:
+            asyncio.get_running_loop().call_soon_threadsafe(self._app.stop)
+        self.should_exit = True
+
+
+def serve(app: Proxy, listening: socket.socket) -> None:
+    """Serve until somebody stops it.
+
+    Args:
+        app: the proxy.
+        listening: a socket that listens.
+    """
+    config = uvicorn.Config(
+        cast("Any", app),
+        log_level="critical",
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_CLOSING_SECONDS,
+    )
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
+    _Server(config, app).run(sockets=[listening])
