@@ -295,6 +295,48 @@ def test_a_bundle_takes_the_token_along(
     assert time.partition(",")[0] in alone.claims["T"].detail
 
 
+def test_a_token_of_each_authority_goes_along(
+    ledger: ContractLedger, authority: Authority, responder: Responder
+) -> None:
+    second = authority.issue("stamping", name="Second TSA")
+    task = next(record.stream for record in ledger.store.read(0, 40) if record.stream.startswith("task:"))[5:]
+    first = anchor_by_authority(ledger, asked(authority, responder))
+    responder.answer = lambda query: Said(authority.reply(query, second))
+    other = anchor_by_authority(ledger, asked(authority, responder))
+    grow(ledger)
+    anchor_by_authority(ledger, asked(authority, responder))
+    made = export_task(ledger, task)
+    assert made.stamped_by == ("CN=Second TSA", "CN=Test TSA")
+    files = read_bundle(made.data).files
+    assert [files.get(f"data/time/{number}.tsr") for number in range(3)] == [first.token, other.token, None]
+    report = verify(made.data, policy=parse_policy(f"quorum none\n{authority.policy_line}"))
+    assert "CN=Test TSA" in report.claim("T").detail
+    assert "(also: " in report.claim("T").detail
+    assert "CN=Second TSA" in report.claim("T").detail
+
+
+@pytest.mark.parametrize("what", ["token", "note"])
+def test_a_broken_token_does_not_go_along(ledger: ContractLedger, authority: Authority, what: str) -> None:
+    """Whoever can append can record anything; a bundle that every reader refuses would be the price."""
+    task = next(record.stream for record in ledger.store.read(0, 40) if record.stream.startswith("task:"))[5:]
+    size, text = ledger.store.checkpoints()[-1]
+    note = text.encode()
+    if what == "note":
+        note = sign_checkpoint(Checkpoint(ledger.origin, size, bytes(32)), ledger.signers["log"]).encode()
+    token = authority.stamp(note)
+    event = CheckpointAnchored(
+        origin=ledger.origin, size=size, root=ledger.store.root(size).hex(), holder="CN=Test TSA", kind="rfc3161"
+    )
+    given = {"note": note, "token": token[:-1] if what == "token" else token}
+    ledger.append([ledger.draft(event, stream="ledger", blobs=given)])
+    made = export_task(ledger, task)
+    assert [name for name in read_bundle(made.data).files if name.startswith("data/time/")] == []
+    assert (
+        verify(made.data, policy=parse_policy(f"quorum none\n{authority.policy_line}")).claim("T").status
+        == "NOT PROVEN"
+    )
+
+
 def test_a_token_from_before_the_task_s_last_event_goes_along_and_is_called_short(
     ledger: ContractLedger, authority: Authority, responder: Responder
 ) -> None:
