@@ -1303,7 +1303,7 @@ def _read_rows(data: bytes) -> list[tuple[int, int, str, int, str, str]]:
 
 # ======== Step 4: records and blobs (2, 3)
 
-EVERY_FIELD: Final = "stream_commitment?:t holes?:o claimed_at?:t source_file?:t line?:i"
+EVERY_FIELD: Final = "stream_commitment?:t holes?:o claimed_at?:t source_file?:t line?:i run?:i entry?:t"
 _CAPTURED: Final = """peer:t peer_url:t fetch?:r raw_hash?:t document_hash?:t contract_hash?:t form:t seed0?:t
     terms_hash?:t terms_form:t profile_hash:t interface:f extensions:T credential:T credential_visible:b pin?:o
     caller:t skill?:t card_ids?:T side?:t"""

@@ -104,6 +104,29 @@ def wire_url(url: str) -> str:
     return f"{parts.scheme}://{_host(name)}{shown}{_path(parts.path)}{_encoded(parts.query)}"
 
 
+def host_spellings(url: str) -> list[str]:
+    """Return a url in the spellings of its host: on the wire (A-labels, RFC 5952), as it is, for people (unicode).
+
+    A card may have one and a client another. Of a host that has only one spelling that one is returned.
+    """
+    parts = _split(url)
+    found = _HOST.fullmatch(parts.host) if parts is not None else None
+    if parts is None or found is None or (parts.host.isascii() and _ACE not in parts.host and parts.host[0] != "["):
+        return [normal_url(url)]
+    shown = _host(found[1])
+    labels = (label if label.isascii() else _ACE + label.encode("punycode").decode() for label in shown.split("."))
+    hosts = dict.fromkeys(f"{name}{found[2] or ''}" for name in (".".join(labels), found[1], shown))
+    return [at_origin(url, f"{parts.scheme}://{host}") for host in hosts]
+
+
+def at_origin(url: str, origin: str) -> str:
+    """Return a url with the scheme and the host of another one; text that is no url as it is."""
+    parts, other = _split(url), _split(origin)
+    if parts is None or other is None:
+        return url
+    return f"{other.scheme}://{parts.userinfo}{other.host}{parts.path}{parts.query}{parts.fragment}"
+
+
 def authority_of(url: str) -> str:
     """Return `host:port` of a url or a gRPC target, in the spelling of `wire_url`; without a port, that of its scheme.
 

@@ -55,6 +55,8 @@ class Event:
     claimed_at: str | None = None  # how = import: the time that the source claims, as it spells it
     source_file: str | None = None  # how = import: SHA-256 of the file; `source` is what a card fetch says of itself
     line: int | None = None  # how = import: line of the source file, from 1
+    run: int | None = None  # how = import: which import of that file this is, from 2; absent: the first
+    entry: str | None = None  # how = import: in the last record of an exchange, a keyed digest of all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

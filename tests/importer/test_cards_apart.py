@@ -202,3 +202,36 @@ def test_a_404_and_a_405_page_beside_a_card_withdraw_nothing(ledger: ContractLed
         (405, peer_id(CARD_URL)),
     ]
     assert cards(ledger, "card.fetch_failed.v1")[1].content("body") == b"<h1>Method Not Allowed</h1>"
+
+
+def versioned(version: str, skill: str) -> Line:
+    """Return a fetch of the card that an agent serves to clients of one version; both list one url."""
+    document = card(skills=(skill,))
+    document["supportedInterfaces"][0]["protocolVersion"] = version
+    return fetch(document, headers=[("A2A-Version", version)])
+
+
+@pytest.mark.parametrize(("stated", "which"), [("1.0", 0), ("0.3", 1), (None, 1)])
+def test_of_two_cards_on_one_url_the_one_of_the_stated_version_is_frozen(
+    ledger: ContractLedger, tmp_path: Path, stated: str | None, which: int
+) -> None:
+    sent = send("m1", {"task": task("COMPLETED")})
+    others = [pair for pair in sent["request"]["headers"] if pair[0] != "A2A-Version"]
+    sent["request"]["headers"] = [*others, *([["A2A-Version", stated]] if stated else [])]
+    import_file(ledger, write(tmp_path, versioned("1.0", "a"), versioned("0.3", "b"), sent))
+    assert frozen(ledger) == [cards(ledger)[which].ref]
+
+
+@pytest.mark.parametrize(("tenant", "which"), [("t-1", 0), ("t-2", 1)])
+def test_of_two_cards_on_one_url_the_one_of_the_tenant_is_frozen(
+    ledger: ContractLedger, tmp_path: Path, tenant: str, which: int
+) -> None:
+    fetches: list[Line] = []
+    for name in ("t-1", "t-2"):
+        document = card(skills=(name,))
+        document["supportedInterfaces"][0]["tenant"] = name
+        fetches.append(fetch(document, headers=[("A2A-Version", "1.0")]))
+    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "go"}]}
+    sent = call("SendMessage", {"tenant": tenant, "message": message}, {"task": task("COMPLETED")})
+    import_file(ledger, write(tmp_path, *fetches, sent))
+    assert frozen(ledger) == [cards(ledger)[which].ref]

@@ -136,8 +136,8 @@ def test_bodies_are_read_as_their_writers_spell_them(member: Line, body: bytes) 
             "response.status: expected an HTTP status",
         ),
         ("{request: {method: GET, uri: x, body: !!binary '%'}, response: {}}", "expected base64 behind !!binary"),
-        ("&loop [*loop]", "the interaction: expected an object, found list"),
-        ("[" * 40 + "]" * 40, "too deep a nesting"),
+        ("&loop [*loop]", "a YAML alias of what stands nowhere before it"),
+        ("[" * 40 + "]" * 40, "expected at most 32 lists and maps within each other"),
     ],
 )
 def test_a_broken_interaction_is_unreadable_and_the_rest_goes_in(
@@ -221,3 +221,82 @@ def test_a_header_may_stand_alone_or_in_a_list_or_as_octets() -> None:
     assert read.request.headers == [("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")]
     with pytest.raises(FormatError, match="half a surrogate pair"):
         read_interaction({"request": {**request, "uri": "\ud83d"}, "response": {"status": 200}})
+
+
+PLAIN = """\
+- request: {method: GET, uri: 'https://vendor.example/x', body: null, headers: {}}
+  response: {status: {code: 200, message: OK}, headers: {}, body: {string: 'x'}}
+"""
+DEEP = ["[" * 900 + "]" * 900, "{a: " * 600 + "1" + "}" * 600]
+
+
+@pytest.mark.parametrize("deep", DEEP, ids=["lists", "maps"])
+def test_an_interaction_that_is_too_deep_costs_no_other(ledger: ContractLedger, tmp_path: Path, deep: str) -> None:
+    file = tmp_path / "deep.yaml"
+    file.write_text(f"x: {deep}\ninteractions:\n- {deep}\n{PLAIN}")
+    report = import_file(ledger, file)
+    assert report.faults == [(1, "expected at most 32 lists and maps within each other, found more")]
+    assert report.exchanges == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"---\nfoo: 1\n---\ninteractions:\n{PLAIN}", [1, 0]),
+        (f"interactions:\n{PLAIN}---\n- 1\n---\nhttp_interactions:\n{PLAIN}", [2, 0]),
+        ("interactions: []\n", [0, 0]),
+        ("interactions: {a: 1}\n", [0, 1]),
+        ("interactions:\n", [0, 1]),
+        ("x: |\n\n  y\n# \ninteractions: 7", [0, 1]),
+        (f"interactions:\n- *nowhere\n{PLAIN}", [1, 1]),
+        (f"interactions:\n- &a [*a]\n{PLAIN}", [1, 1]),
+        (f"x: &x !!python/object:os.system {{}}\ninteractions:\n- *x\n{PLAIN}", [1, 1]),
+    ],
+)
+def test_every_document_is_read_and_nothing_passes_in_silence(
+    ledger: ContractLedger, tmp_path: Path, text: str, found: list[int]
+) -> None:
+    file = tmp_path / "documents.yaml"
+    file.write_text(text)
+    report = import_file(ledger, file, form="vcr")
+    assert [report.exchanges, len(report.faults)] == found
+
+
+# Tags that the reader of Ruby's psych knows (lib/psych/visitors/to_ruby.rb).
+RUBY = """\
+---
+http_interactions:
+- request: !ruby/hash:ActiveSupport::HashWithIndifferentAccess
+    method: !ruby/symbol post
+    uri: !ruby/string:Addressable "https://vendor.example/a2a"
+    body: !ruby/struct:VCR::Body
+      encoding: US-ASCII
+      string: !str
+        str: '{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"T1"}}'
+        "@frozen": true
+    headers:
+      Content-Type: !ruby/array:Headers
+      - application/json
+  response:
+    status: {code: 200, message: OK}
+    headers:
+      X-Odd: [!binary "w7w="]
+    body:
+      encoding: ASCII-8BIT
+      string: !binary |-
+        eyJqc29ucnBjIjoiMi4wIiwiaWQiOjEsInJlc3VsdCI6eyJraW5kIjoidGFzayIsImlkIjoiVDEi
+        LCJjb250ZXh0SWQiOiJDMSIsInN0YXR1cyI6eyJzdGF0ZSI6IndvcmtpbmcifX19
+  recorded_at: Tue, 01 Nov 2011 04:58:44 GMT
+- !ruby/class String
+"""
+
+
+def test_what_ruby_tags_is_the_plain_value_that_it_is_written_as(ledger: ContractLedger, tmp_path: Path) -> None:
+    file = tmp_path / "ruby.yml"
+    file.write_text(RUBY)
+    report = import_file(ledger, file)
+    assert report.faults == [(2, "expected plain values, found a YAML tag that makes an object")]
+    assert facts(ledger, "leg", "method", "state_read", "task_id")[:2] == [
+        ("request", "GetTask", None, "T1"),
+        ("response", "GetTask", "working", "T1"),
+    ]

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from a2a_ledger.address import CARD_PATH, agent_card_url, normal_url, origin_of, peer_id, peer_url, wire_url
+from a2a_ledger.address import (
+    CARD_PATH,
+    agent_card_url,
+    host_spellings,
+    normal_url,
+    origin_of,
+    peer_id,
+    peer_url,
+    wire_url,
+)
 from a2a_ledger.capture.card_identity import key_of
 from a2a_ledger.wire.spellings import SENDS, rest_bases
 
@@ -184,12 +193,12 @@ def urls_of_interface(url: str) -> list[str]:
     """Return the interface urls that a request's url may belong to, the likeliest first, in their normal spelling.
 
     JSON-RPC uses the interface's url itself; HTTP+JSON appends a path, and a tenant, to it. A slash at
-    the end is what some clients add.
+    the end is what some clients add. A host may have two spellings, of which a card has one.
     """
     found: list[str] = []
     for base in rest_bases(peer_url(url)):
         found += [base, base.removesuffix("/") if base.endswith("/") else f"{base}/"]
-    return list(dict.fromkeys(normal_url(base) for base in found))
+    return list(dict.fromkeys(url for base in found for url in (normal_url(base), *host_spellings(base))))
 
 
 def interface_used(interfaces: Sequence[Interface], leg: Leg) -> Interface:

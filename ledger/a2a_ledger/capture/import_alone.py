@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.formats.coding import closed
 from a2a_ledger.capture.outside import as_said
 from a2a_ledger.capture.recorder import message_event, see, stream_end_event
 from a2a_ledger.capture.redacted import blobs_of, without_secrets
@@ -69,16 +70,17 @@ def lone_events(lone: Lone, *, peer: str, url: str, at: ContractLedger) -> Itera
         at: the ledger that it is for.
     """
     asked = Leg(leg="request", binding="unknown", url=url)
-    if lone.is_stream:
+    if lone.is_stream and not lone.coded:
         yield from _stream(lone, asked, peer, at)
         return
+    body = b"" if lone.coded else lone.body
     if lone.is_request:
-        leg = parse_request("POST", url, lone.headers, lone.body)
+        leg = parse_request("POST", url, lone.headers, body)
     else:
-        leg = parse_response(asked, lone.status or 0, lone.headers, lone.body)
+        leg = parse_response(asked, lone.status or 0, lone.headers, body)
     nothing_known = leg.kind is None if not lone.is_request else leg.flags != () and leg.method is None
-    seen = as_said(see(lone.headers, lone.body, url=url), leg, outside=nothing_known, url=url)
-    yield message_event(leg, seen, peer=peer, at=at, url=url)
+    seen = closed(as_said(see(lone.headers, lone.body, url=url), leg, outside=nothing_known, url=url), lone)
+    yield message_event(leg, seen, peer=peer, at=at, url=url, flags=() if lone.whole else ("truncated",))
 
 
 def _stream(lone: Lone, asked: Leg, peer: str, at: ContractLedger) -> Iterator[Recorded]:

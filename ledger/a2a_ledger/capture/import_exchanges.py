@@ -13,10 +13,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.formats.coding import closed, plain, plain_of, withheld
 from a2a_ledger.capture.formats.entry import Snapshot
+from a2a_ledger.capture.import_address import Addresses
 from a2a_ledger.capture.import_alone import lone_events, snapshot_event, snapshot_leg
+from a2a_ledger.capture.import_drafts import Drafts, Stamp
 from a2a_ledger.capture.import_overlap import Exchange, Overlap
 from a2a_ledger.capture.import_report import LineFault
+from a2a_ledger.capture.import_senders import Senders
 from a2a_ledger.capture.jsonl_card import LineCards
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine
 from a2a_ledger.capture.known_schemes import KnownSchemes
@@ -37,9 +41,7 @@ from a2a_ledger.capture.recorder import (
     see,
     stream_end_event,
 )
-from a2a_ledger.capture.redact import withhold
 from a2a_ledger.capture.redacted import without_secrets
-from a2a_ledger.codec import Content
 from a2a_ledger.errors import FormatError
 from a2a_ledger.events import MessageRecorded, TaskAdopted, TaskBound
 from a2a_ledger.wire import Leg, parse_push, parse_request, parse_response, parse_stream_event, split_stream
@@ -48,18 +50,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_ledger.capture.formats.entry import Entry, Lone
+    from a2a_ledger.capture.import_held import Held
     from a2a_ledger.capture.import_report import ImportReport
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.recorder import Seen
-    from a2a_ledger.codec import Draft, Record
-    from a2a_ledger.events import CardFetched, CardFetchFailed, Event, Ref
+    from a2a_ledger.codec import Content, Record
+    from a2a_ledger.events import CardFetched, CardFetchFailed, Ref
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers
 
     Blobs = Mapping[str, "Content | bytes"]
 
+
 _MAX_PENDING = 500
-_PEER_DIGITS = 32
 
 
 class Importer:
@@ -69,76 +72,96 @@ class Importer:
         ledger: where its entries go.
         reader: what is looked up in the log.
         report: what was done, filled in on the way.
+        held: which exchanges are recorded already.
+        run: which import of the file this is, from 1; the second tells everything anew, recorded or not.
         url: where a message was sent that does not say.
     """
 
-    def __init__(self, ledger: ContractLedger, reader: LogReader, report: ImportReport, url: str = "") -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - a run, and all that makes it this one
+        self,
+        ledger: ContractLedger,
+        reader: LogReader,
+        report: ImportReport,
+        held: Held,
+        run: int,
+        url: str = "",
+    ) -> None:
         self.report = report
-        self._url = url
+        self._held = held
+        self._addresses = Addresses(ledger.store)
+        self._url = self._addresses.spelled(url)
         self._ledger = ledger
         self._reader = reader
         self._views = PeerViews(ledger.store)
         self._schemes = KnownSchemes(ledger.store, self._views)
         self._line_cards = LineCards(ledger, reader, self._views)
         self._overlap = Overlap()
-        self._pending: list[Draft] = []
+        self._drafts = Drafts(ledger, report, run)
         self._binds = False  # what is pending ties ids to a task, which the next line must find
-        self._peers: dict[str, Peer] = {}  # of the tasks met in this run, by the peer's id of them: for pushes
-        self._cards: dict[tuple[str, str, str], CardInForce | None] = {}  # by peer, url and caller, until the next card
-        self._number = 0
-        self._claimed: str | None = None
+        self._senders = Senders(ledger, reader, self._views)
+        self._cards: dict[tuple[str | None, ...], CardInForce | None] = {}  # by what decides, until the next card
 
     def take(self, entry: Entry, recorded: Record | None = None) -> None:
         """Record one entry, or one part of it; `recorded`: how far it is in the log already."""
-        self._number, self._claimed = entry.number, None
+        self._drafts.stamp = Stamp(entry.number)
         self.report.first_line = self.report.first_line or entry.number
         self.report.lines += entry.part != "asked"
-        kept = len(self._pending)
+        kept = len(self._drafts)
         try:
             read = entry.read(entry.raw)
             if isinstance(read, ExchangeLine):
-                self._claimed = read.at
-                self._line(read, entry.part, recorded)
+                mark, is_held = self._held.meets(entry, read)
+                self._drafts.stamp = Stamp(entry.number, read.at, mark)
+                if recorded is not None or not is_held:
+                    self._line(self._addresses.of(plain(read)), entry.part, recorded)
+                elif entry.part != "asked":
+                    self.report.held += 1
             elif recorded is None:
                 self._alone(read)
         except FormatError as error:
-            del self._pending[kept:]
+            self._drafts.cut_back(kept)
             if entry.part != "asked":
-                self._unreadable(entry.raw, str(error))
-        if self._binds or len(self._pending) >= _MAX_PENDING:
+                self._drafts.add_unreadable(entry.raw, str(error))
+        if self._binds or len(self._drafts) >= _MAX_PENDING:
             self.flush()
+
+    def pass_over(self, entry: Entry) -> None:
+        """Take note of an entry, or one part of it, that an earlier run has been at."""
+        with suppress(FormatError):
+            read = entry.read(entry.raw)
+            if isinstance(read, ExchangeLine):
+                self._held.meets(entry, read)
 
     def reopen(self, entry: Entry, recorded: Record) -> None:
         """Take up an exchange whose request an earlier run has recorded, and whose answer comes behind others."""
         with suppress(FormatError):
             read = entry.read(entry.raw)
             if isinstance(read, ExchangeLine):
-                exchange = self._exchange(read)
+                exchange = self._exchange(self._addresses.of(plain(read)))
                 exchange.stream, exchange.answers = recorded.stream, recorded.ref
                 self._overlap.begin(entry.number, exchange)
 
     def flush(self) -> Ref | None:
         """Append what is pending; return where its last event came to lie."""
-        if not self._pending:
-            return None
-        appended = self._ledger.append(self._pending)
-        self._pending, self._binds = [], False
-        return appended[-1].ref
+        self._binds = False
+        return self._drafts.flush()
 
     def _line(self, line: ExchangeLine, part: str, recorded: Record | None) -> None:
         asked = line.request
+        if part != "answered":
+            self.report.faults += [LineFault(self._drafts.stamp.number, problem) for problem in withheld(line)]
         is_card = line.kind == "card" or (not line.kind and card_source(asked.method, asked.url))
         if recorded is not None:
             self._resume(line, recorded)
         elif part == "asked":
             if line.kind != "push" and not is_card:
-                self._overlap.begin(self._number, self._request(line))
+                self._overlap.begin(self._drafts.stamp.number, self._request(line))
         elif line.kind == "push":
             self._push(line)
         elif is_card:
             self._card(line)
         else:
-            self._answer(self._overlap.end(self._number) or self._request(line))
+            self._answer(self._overlap.end(self._drafts.stamp.number) or self._request(line))
 
     # ---- exchanges
 
@@ -148,10 +171,11 @@ class Importer:
         found = attribute(self._reader, exchange.leg, peer=exchange.peer)
         if found.opens == "adopted" and (task := self._overlap.task_of(exchange.peer.id, exchange.leg.task_id)):
             found = Attribution(exchange.peer, task)
-        drafts = self._opening(exchange, found, self._in_force(exchange.peer, asked))
+        self._opening(exchange, found, self._in_force(exchange.peer, exchange.leg, asked))
         flags = () if asked.whole else ("truncated",)
         event, blobs = self._message(exchange, exchange.leg, exchange.seen, http_method=asked.method, flags=flags)
-        self._pending += [*drafts, self._draft(event, exchange.stream, blobs)]
+        alone = line.response is None and line.failure is None
+        self._drafts.add(event, exchange.stream, blobs, ends=alone)
         exchange.answers = self.flush()
         self.report.exchanges += 1
         return exchange
@@ -170,50 +194,53 @@ class Importer:
     def _exchange(self, line: ExchangeLine) -> Exchange:
         """Read a line's request; what of it goes into records has no secret in it any more."""
         asked = line.request
-        leg = parse_request(asked.method, asked.url, asked.headers, asked.body)
+        leg = parse_request(asked.method, asked.url, asked.headers, b"" if asked.coded else asked.body)
         peer = peer_of(self._reader, asked.url, leg.task_id, tenant=leg.tenant)
-        card = self._in_force(peer, asked)
+        card = self._in_force(peer, leg, asked)
         schemes = card.schemes if card else None
         seen = see(asked.headers, asked.body, url=asked.url, schemes=schemes, places=self._schemes.of(peer.id).places)
         outside = is_outside(self._reader, leg, asked.body)
-        seen = as_said(seen, leg, outside=outside, url=asked.url)
+        seen = closed(as_said(seen, leg, outside=outside, url=asked.url), asked)
         return Exchange(line, without_secrets(leg, seen.secrets), seen, peer, f"peer:{peer.id}", outside)
 
-    def _opening(self, exchange: Exchange, found: Attribution, card: CardInForce | None) -> list[Draft]:
-        """Set the exchange's stream, and return what opens its task if it opens one."""
+    def _opening(self, exchange: Exchange, found: Attribution, card: CardInForce | None) -> None:
+        """Set the exchange's stream, and add what opens its task if it opens one."""
         leg, peer = exchange.leg, exchange.peer
         if found.task is not None:
             exchange.stream = f"task:{found.task}"
         if not found.opens:
-            return []
+            return
         exchange.stream = f"task:{self._ledger.new_task()}"
         if found.opens == "adopted":
             self.report.adopted += 1
             task_id = leg.task_id or ""
-            self._peers[task_id] = peer
+            self._senders.learn(task_id, peer)
             adopted = TaskAdopted(peer=peer.id, peer_url=peer.url, task_id=task_id, context_id=leg.context_id)
-            return [self._draft(adopted, exchange.stream)]
+            self._drafts.add(adopted, exchange.stream)
+            return
         self.report.tasks += 1
         schemes = sorted({secret.scheme for secret in exchange.seen.secrets if secret.scheme})
         event, blobs = reconstructed(leg, peer=peer, found=card, profile=self._ledger.profile, schemes_offered=schemes)
-        return [self._draft(event, exchange.stream, blobs)]
+        self._drafts.add(event, exchange.stream, blobs)
 
     def _answer(self, exchange: Exchange) -> None:
         answer, failure = exchange.line.response, exchange.line.failure
         known = exchange.seen.secrets
-        if answer is not None and is_stream(answer.status, answer.headers):
+        of_card = answers_with_card(exchange.leg)
+        if answer is not None and is_stream(answer.status, answer.headers) and not answer.coded:
             self._stream(exchange)
         elif answer is not None:
-            looked_through = b"" if answers_with_card(exchange.leg) else answer.body  # a card is not
+            looked_through = b"" if of_card or answer.coded else answer.body  # a card is not
             seen = see(answer.headers, looked_through)._replace(body=answer.body)
-            seen = as_said(seen, exchange.leg, outside=exchange.outside)
-            body = b"" if exchange.outside else answer.body
+            seen = closed(as_said(seen, exchange.leg, outside=exchange.outside), answer)
+            body = b"" if exchange.outside or answer.coded else answer.body
             known = (*known, *seen.secrets)
             leg = without_secrets(parse_response(exchange.leg, answer.status, answer.headers, body), known)
             event, blobs = self._message(
                 exchange, leg, seen, flags=() if answer.whole and failure is None else ("truncated",)
             )
-            self._pending.append(self._draft(event, exchange.stream, blobs))
+            ends = failure is None and not of_card
+            self._drafts.add(event, exchange.stream, blobs, ends=ends)
             self._bind(exchange, [leg])
         if failure is not None:
             event, blobs = failure_event(
@@ -225,8 +252,8 @@ class Importer:
                 known=known,
                 status=answer.status if answer else None,
             )
-            self._pending.append(self._draft(event, exchange.stream, blobs))
-        if answers_with_card(exchange.leg) and (written := self.flush()) is not None:
+            self._drafts.add(event, exchange.stream, blobs, ends=not of_card)
+        if of_card and (written := self.flush()) is not None:
             self._card_seen(*self._line_cards.within(exchange.line, exchange.leg, exchange.peer, written))
 
     def _stream(self, exchange: Exchange) -> None:
@@ -246,7 +273,7 @@ class Importer:
             flags = () if one.complete else ("truncated",)
             seen = as_said(see(headers, one.raw), exchange.leg, outside=exchange.outside)
             event, blobs = self._message(exchange, leg, seen, sequence=sequence, flags=flags)
-            self._pending.append(self._draft(event, exchange.stream, blobs))
+            self._drafts.add(event, exchange.stream, blobs)
             legs.append(leg)
         cut_short = failure.kind if failure else "closed" if answer.whole else "other"
         whole = failure is None and answer.whole and (not events or events[-1].complete)
@@ -261,7 +288,7 @@ class Importer:
             headers=() if events else answer.headers,
             known=exchange.seen.secrets,
         )
-        self._pending.append(self._draft(event, exchange.stream, blobs))
+        self._drafts.add(event, exchange.stream, blobs, ends=failure is None)
         self._bind(exchange, legs)
 
     def _bind(self, exchange: Exchange, legs: Iterable[Leg]) -> None:
@@ -274,9 +301,9 @@ class Importer:
         for task_id, context_id in {leg.task_id: leg.context_id for leg in legs}.items():
             if task_id is None or self._reader.tagged(f"task:{exchange.peer.id}:{task_id}", limit=1):
                 continue
-            self._peers[task_id] = exchange.peer
+            self._senders.learn(task_id, exchange.peer)
             event = TaskBound(peer=exchange.peer.id, task_id=task_id, context_id=context_id, answers=exchange.answers)
-            self._pending.append(self._draft(event, exchange.stream))
+            self._drafts.add(event, exchange.stream)
             self._binds = True
 
     def _message(  # noqa: PLR0913 - see message_event
@@ -302,10 +329,11 @@ class Importer:
             flags=flags,
         )
 
-    def _in_force(self, peer: Peer, asked: Asked) -> CardInForce | None:
-        key = (peer.id, asked.url, card_ask_of(asked.url, asked.headers).caller)
+    def _in_force(self, peer: Peer, leg: Leg, asked: Asked) -> CardInForce | None:
+        caller = card_ask_of(asked.url, asked.headers).caller
+        key = (peer.id, asked.url, caller, leg.binding, leg.tenant, leg.version_stated)
         if key not in self._cards:
-            self._cards[key] = card_in_force(self._ledger.store, *key)
+            self._cards[key] = card_in_force(self._ledger.store, peer.id, leg, caller)
         return self._cards[key]
 
     # ---- cards and pushes
@@ -315,78 +343,45 @@ class Importer:
         self._card_seen(*self._line_cards.fetched(line))
 
     def _card_seen(self, event: CardFetched | CardFetchFailed, blobs: Blobs) -> None:
-        self._pending.append(self._draft(event, f"peer:{event.peer}", blobs))
+        self._drafts.add(event, f"peer:{event.peer}", blobs, ends=True)
         self.flush()
         self._cards.clear()
+        self._addresses.forget()
         self.report.cards += 1
 
     def _push(self, line: ExchangeLine) -> None:
         asked = line.request
-        leg = replace(parse_push(asked.headers, asked.body), url=asked.url)
-        peer = self._sender(leg)
-        stream = f"peer:{self._nobody()}"
+        body = b"" if asked.coded else asked.body
+        leg = replace(parse_push(asked.headers, body), url=asked.url)
+        seen = closed(see(asked.headers, body, url=asked.url)._replace(body=asked.body), asked)
+        pending = self._overlap.peers_of(leg.task_id)
+        peer = self._senders.of_push(leg.task_id, asked.url, seen.secrets, pending)
+        stream = f"peer:{self._drafts.nobody}"
         if peer is not None:
             found = attribute(self._reader, leg, peer=peer)
             stream = f"task:{found.task}" if found.task else f"peer:{peer.id}"
-        exchange = Exchange(
-            line, leg, see(asked.headers, asked.body), peer or Peer(self._nobody(), ""), stream, outside=False
-        )
-        event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method)
-        self._pending.append(self._draft(event, stream, blobs))
+        exchange = Exchange(line, leg, seen, peer or Peer(self._drafts.nobody, ""), stream, outside=False)
+        flags = () if asked.whole else ("truncated",)
+        event, blobs = self._message(exchange, leg, exchange.seen, http_method=asked.method, flags=flags)
+        self._drafts.add(event, stream, blobs, ends=True)
         self.report.pushes += 1
-
-    def _sender(self, push: Leg) -> Peer | None:
-        """Return the peer whose task is spoken of: a push comes to our own url, and a dump names none at all."""
-        if push.task_id is None:
-            return None
-        if push.task_id in self._peers:
-            return self._peers[push.task_id]
-        ends = f":{push.task_id}"
-        tags = [tag for tag, _ in self._ledger.store.tagged_prefix("task:", 100_000) if tag.endswith(ends)]
-        peers = {tag.removesuffix(ends).removeprefix("task:") for tag in tags}
-        only = peers.pop() if len(peers) == 1 else ""
-        return Peer(only, self._views.of(only).url) if len(only) == _PEER_DIGITS else None
 
     # ---- what is no exchange
 
     def _alone(self, read: Lone | Snapshot) -> None:
         if isinstance(read, Snapshot):
             leg = snapshot_leg(read)
-            peer = peer_of(self._reader, self._url, leg.task_id) if self._url else self._sender(leg)
+            peer = peer_of(self._reader, self._url, leg.task_id) if self._url else self._senders.of_task(leg.task_id)
             found = attribute(self._reader, leg, peer=peer) if peer else None
-            stream = f"task:{found.task}" if found and found.task else f"peer:{peer.id if peer else self._nobody()}"
-            event, blobs = snapshot_event(read, leg, peer=peer.id if peer else self._nobody(), at=self._ledger)
-            self._pending.append(self._draft(event, stream, blobs))
+            whose = peer.id if peer else self._drafts.nobody
+            stream = f"task:{found.task}" if found and found.task else f"peer:{whose}"
+            event, blobs = snapshot_event(read, leg, peer=whose, at=self._ledger)
+            self._drafts.add(event, stream, blobs)
             self.report.snapshots += 1
             return
-        whose = peer_of(self._reader, self._url, None).id if self._url else self._nobody()
+        read = plain_of(read)
+        self.report.faults += [LineFault(self._drafts.stamp.number, problem) for problem in withheld(read)]
+        whose = peer_of(self._reader, self._url, None).id if self._url else self._drafts.nobody
         for message, its_blobs in lone_events(read, peer=whose, url=self._url, at=self._ledger):
-            self._pending.append(self._draft(message, f"peer:{whose}", its_blobs))
+            self._drafts.add(message, f"peer:{whose}", its_blobs)
         self.report.lone += 1
-
-    # ---- what cannot be read, and drafts
-
-    def _nobody(self) -> str:
-        """Return the id under which a file's lines stand that name no peer: the file's own digest, cut."""
-        return self.report.source[:_PEER_DIGITS]
-
-    def _unreadable(self, raw: bytes, reason: str) -> None:
-        self.report.faults.append(LineFault(self._number, reason))
-        event = MessageRecorded(
-            peer=self._nobody(),
-            direction="in",
-            leg="error",
-            binding="unknown",
-            url="",
-            error_kind="other",
-            flags=["unreadable-line"],
-        )
-        blobs = {"error": Content.of(reason.encode("utf-8", "replace"))}
-        if raw:
-            blobs["body"] = Content(tuple(withhold(raw)))
-        self._pending.append(self._draft(event, f"peer:{self._nobody()}", blobs))
-
-    def _draft(self, event: Event, stream: str, blobs: Blobs | None = None) -> Draft:
-        self.report.events += 1
-        imported = replace(event, claimed_at=self._claimed, source_file=self.report.source, line=self._number)
-        return self._ledger.draft(imported, stream=stream, blobs=blobs, how="import")

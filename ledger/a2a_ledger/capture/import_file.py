@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.formats import FORMATS, opened
 from a2a_ledger.capture.import_exchanges import Importer
+from a2a_ledger.capture.import_held import Held
 from a2a_ledger.capture.import_report import ImportReport
-from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, request_of, start_of
+from a2a_ledger.capture.import_source import WithoutEarlierRun, digest_of, newest_of, request_of, run_of, start_of
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,11 +49,16 @@ def import_file(  # noqa: PLR0913 - all that can be said about a file, each name
         raise UsageError(f"expected a format out of {', '.join(FORMATS)}, found {form}")
     source = digest_of(path)
     with opened(path, form, url) as (found, entries):
-        start = start_of(ledger, source, entries, path, again=again)
-        reader: LogReader = (
-            WithoutEarlierRun(ledger.store, source.sha256, ledger.store.size()) if again else ledger.store
-        )
-        job = Importer(ledger, reader, ImportReport(source.sha256, form=found), url)
+        last = newest_of(ledger, source)
+        start = start_of(last, source, entries, path) if last is not None and not again else None
+        run = run_of(last) + 1 if start is None else run_of(start.last)
+        held = Held(ledger, source.sha256, all_anew=run > 1)
+        reader: LogReader = ledger.store
+        if run > 1:
+            reader = WithoutEarlierRun(ledger.store, source.sha256, run, held.overlapped(entries()))
+        else:
+            held.begin(entries())
+        job = Importer(ledger, reader, ImportReport(source.sha256, form=found), held, run, url=url)
         steps = entries()
         if start is not None:
             job.report.resumed = True
@@ -74,10 +80,13 @@ def _go_on(job: Importer, start: Start, steps: Iterator[Entry], ledger: Contract
         elif entry.part == "answered":
             unanswered.pop(entry.number, None)
         if not start.is_at(entry):
+            job.pass_over(entry)
             continue
         for number, asked in unanswered.items():
-            if request := request_of(ledger, source, number):
+            if request := request_of(ledger, source, number, run_of(start.last)):
                 job.reopen(asked, request)
         if start.goes_on and entry.part != "asked":
             job.take(entry, start.last)
+        else:
+            job.pass_over(entry)
         return

@@ -30,6 +30,8 @@ class ImportReport:
     """It went on behind an earlier, unfinished import."""
     lines: int = 0
     """Lines, or entries, that were taken."""
+    held: int = 0
+    """Exchanges that are recorded already, of an earlier file, and were passed over."""
     exchanges: int = 0
     cards: int = 0
     pushes: int = 0
@@ -52,6 +54,7 @@ class ImportReport:
             "first_line": self.first_line,
             "resumed": self.resumed,
             "lines": self.lines,
+            "held": self.held,
             "exchanges": self.exchanges,
             "cards": self.cards,
             "pushes": self.pushes,
@@ -70,6 +73,7 @@ class ImportReport:
         unread = f"; {len(self.faults)} {many} could not be read" if self.faults else ""
         more = f", {self.snapshots} snapshots of tasks" if self.snapshots else ""
         more += f", {self.lone} messages alone" if self.lone else ""
+        more += f", {self.held} recorded before and passed over" if self.held else ""
         return (
             f"{self.lines} {many}{resumed}: {self.exchanges} exchanges, {self.cards} card fetches, "
             f"{self.pushes} pushes, {self.tasks} tasks, {self.adopted} adopted{more}; {self.events} events{unread}"

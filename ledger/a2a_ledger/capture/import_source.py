@@ -51,13 +51,15 @@ class Start:
 class WithoutEarlierRun:
     """Reads the log as if a file had not been imported before: a second import tells its tasks anew.
 
-    Otherwise every send of it would be taken for a resend, and its card fetches for fetches in mid-task.
+    Otherwise every send of it would be taken for a resend, and its card fetches for fetches in mid-task. Earlier files
+    of which something is in this one are not seen either.
     """
 
-    def __init__(self, reader: LogReader, source: str, size: int) -> None:
+    def __init__(self, reader: LogReader, source: str, run: int, overlapped: frozenset[str]) -> None:
         self._reader = reader
         self._source = source
-        self._size = size  # of the log when this run began
+        self._run = run
+        self._overlapped = overlapped
 
     def read_stream(
         self, stream: str, *, gt: int | None = None, limit: int | None = None, desc: bool = False
@@ -69,12 +71,26 @@ class WithoutEarlierRun:
         """Return the records that carry a lookup tag, less those of an earlier run that would name a task."""
         if not tag.startswith(("task:", "message:")):
             return self._reader.tagged(tag, limit=limit, desc=desc)
-        found = self._reader.tagged(tag, desc=desc)
-        return [r for r in found if r.n >= self._size or r.data.get("source_file") != self._source][:limit]
+        return [record for record in self._reader.tagged(tag, desc=desc) if not self._is_earlier(record)][:limit]
 
     def tagged_places(self, tag: str, *, after: int = -1, limit: int = -1) -> list[tuple[int, str]]:
         """Return log index and stream of the records that carry a tag, newest first."""
         return self._reader.tagged_places(tag, after=after, limit=limit)
+
+    def _is_earlier(self, record: Record) -> bool:
+        source = record.data.get("source_file")
+        return source in self._overlapped or (source == self._source and run_of(record) < self._run)
+
+
+def run_of(record: Record | None) -> int:
+    """Return which import of its file a record comes from, from 1; of none 0."""
+    run = record.data.get("run") if record is not None else 0
+    return run if isinstance(run, int) else 1
+
+
+def newest_of(ledger: ContractLedger, source: Source) -> Record | None:
+    """Return the last record of a file; None: it was never imported."""
+    return next(iter(ledger.store.tagged(f"import:{source.sha256}", limit=1, desc=True)), None)
 
 
 def digest_of(path: str | os.PathLike[str]) -> Source:
@@ -91,29 +107,19 @@ def digest_of(path: str | os.PathLike[str]) -> Source:
 
 
 def start_of(
-    ledger: ContractLedger,
-    source: Source,
-    entries: Callable[[], Iterator[Entry]],
-    path: str | os.PathLike[str],
-    *,
-    again: bool,
-) -> Start | None:
-    """Return what an earlier import has recorded; None: begin with the first entry.
+    last: Record, source: Source, entries: Callable[[], Iterator[Entry]], path: str | os.PathLike[str]
+) -> Start:
+    """Return how far the newest import of a file came.
 
     Args:
-        ledger: where it would be recorded.
+        last: its last record.
         source: the file.
         entries: what is in it.
         path: its name, for errors.
-        again: whatever is recorded, begin with the first entry.
 
     Raises:
-        UsageError: all of it is recorded already, and `again` is not set.
+        UsageError: all of it is recorded already.
     """
-    recorded = ledger.store.tagged(f"import:{source.sha256}", limit=1, desc=True)
-    if again or not recorded:
-        return None
-    last = recorded[0]
     line = last.data.get("line")
     reached = line if isinstance(line, int) else 0
     start = Start(reached, last, _is_request(last) or _awaits_card(last))
@@ -126,10 +132,10 @@ def start_of(
     )
 
 
-def request_of(ledger: ContractLedger, source: Source, number: int) -> Record | None:
-    """Return the newest record of an entry's request: an import that was cut short goes on with its answer."""
+def request_of(ledger: ContractLedger, source: Source, number: int, run: int) -> Record | None:
+    """Return the record of an entry's request in one run: an import that was cut short goes on with its answer."""
     for record in ledger.store.tagged(f"import:{source.sha256}", desc=True):
-        if record.data.get("line") == number and _is_request(record):
+        if record.data.get("line") == number and run_of(record) == run and _is_request(record):
             return record
     return None
 

@@ -10,7 +10,10 @@ from a2a_ledger.capture.jsonl_line import StatedFailure
 from a2a_ledger.capture.method_card import card_in, method_ask, method_card_event
 from a2a_ledger.capture.not_modified import validator_confirmed
 from a2a_ledger.capture.recorder import card_ask_of, card_event, card_failure_event, card_source
+from a2a_ledger.capture.redact import withhold
+from a2a_ledger.codec import Content
 from a2a_ledger.errors import FormatError
+from a2a_ledger.events import CardFetched
 from a2a_ledger.wire import parse_response
 
 if TYPE_CHECKING:
@@ -19,8 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.peerview import PeerViews
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.recorder import CardAsk
-    from a2a_ledger.codec import Content
-    from a2a_ledger.events import CardFetched, CardFetchFailed, Ref
+    from a2a_ledger.events import CardFetchFailed, Ref
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Leg
 
@@ -49,9 +51,15 @@ class LineCards:
             confirmed = validator_confirmed(ask.etag, ask.modified_since, answer.headers)
             view, key = self._views.of(ask.peer), ask.key(self._ledger)
             kept = view.with_validator(key, *confirmed) if confirmed is not None else None
-            return card_event(
-                ask, status=answer.status, headers=answer.headers, body=answer.body, at=self._ledger, kept=kept
+            body = b"" if answer.coded else answer.body
+            event, blobs = card_event(
+                ask, status=answer.status, headers=answer.headers, body=body, at=self._ledger, kept=kept
             )
+            if answer.coded:
+                blobs["body"] = Content(tuple(withhold(answer.body)))
+            if isinstance(event, CardFetched) and not answer.whole:
+                event = replace(event, flags=sorted({*event.flags, "truncated"}))
+            return event, blobs
         if line.failure is None:
             raise FormatError("a card fetch has neither a response nor an error")
         return card_failure_event(ask, failure=line.failure, at=self._ledger)

@@ -38,7 +38,9 @@ class Asked:
     headers: Headers
     body: bytes
     whole: bool = True
-    """False: the source does not hold all of the body."""
+    """False: the source does not hold all of the body, or it cannot be read."""
+    coded: bool = False
+    """The body has a content coding that was not taken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class Answered:
     headers: Headers
     body: bytes
     whole: bool = True
-    """False: the source does not hold all of the body."""
+    """False: the source does not hold all of the body, or it cannot be read."""
+    coded: bool = False
+    """The body has a content coding that was not taken off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.capture.attribution import Peer, interface_used, urls_of_interface
+from a2a_ledger.capture.attribution import Peer, interface_used, tenant_fit, urls_of_interface
 from a2a_ledger.card import Card, read_card
 from a2a_ledger.contract import FORM, TERMS_FORM, contract_of, terms_of
 from a2a_ledger.events import ContractReconstructed
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
-    from a2a_ledger.events import Ref
+    from a2a_ledger.events import Interface, Ref
     from a2a_ledger.wire import Leg
 
 _LOOK_BACK = 16
@@ -36,23 +36,42 @@ class CardInForce:
         return cast("dict[str, object]", contract.value["schemes"]) if contract else {}
 
 
-def card_in_force(reader: LogReader, peer: str, url: str, caller: str = "anonymous") -> CardInForce | None:
-    """Return the newest card seen of this peer that names the url sent to, else the newest of that peer.
+def card_in_force(reader: LogReader, peer: str, leg: Leg, caller: str = "anonymous") -> CardInForce | None:
+    """Return the card of this peer that a request is made under, as a live client is taken to (docs/format.md 7.8).
 
-    Of the cards that name the url, one that was fetched by the same caller class goes before others.
+    Of the cards that name the url sent to: the one for the tenant, then for the stated version, then of the same caller
+    class, then the newest. Where none names it, the newest card of the peer.
+
+    Args:
+        reader: the log.
+        peer: whom the request was sent to.
+        leg: the request.
+        caller: the caller class of the request.
     """
     naming = [
         record
-        for base in urls_of_interface(url)
+        for base in urls_of_interface(leg.url)
         for record in reader.tagged(f"lists:{base}", limit=_LOOK_BACK, desc=True)
         if record.data.get("peer") == peer
     ]
-    naming.sort(key=lambda record: (record.data.get("caller") == caller, record.n), reverse=True)
+    naming.sort(key=lambda record: _fits(record, leg, caller), reverse=True)
     for record in naming or _cards_of(reader, peer):
         body = _bytes_of(reader, record)
         if body is not None:
             return CardInForce(record, read_card(body))
     return None
+
+
+def _fits(record: Record, leg: Leg, caller: str) -> tuple[int, bool, bool, int]:
+    """Say how well a card that names the url of a request fits it, the better the greater."""
+    listed = cast("list[Interface]", record.data.get("interfaces") or [])
+    used = interface_used(listed, leg)
+    return (
+        tenant_fit(used, leg.url, leg.tenant),
+        leg.version_stated in {None, used["version"]} and used in listed,
+        record.data.get("caller") == caller,
+        record.n,
+    )
 
 
 def reconstructed(

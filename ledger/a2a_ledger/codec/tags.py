@@ -15,6 +15,7 @@ find; no proof rests on one.
 | `apikey:<peer>:<in>:<name>:<scheme>` | card.fetched with a body | where a peer's cards, of all times, put API keys |
 | `origin:<scheme://host[:port]>` | card.fetched with a body and status 200 | the peers of an origin |
 | `import:<sha256>` | anything imported, with its line | whether a file was imported, and how far |
+| `entry:<mark>` | the last record of an imported exchange | whether an exchange was imported, of whatever file |
 | `finding:<digest>` | violation.detected | whether this finding is recorded |
 | `ack:<stream>:<ver>` | finding.acknowledged | whether a finding is acknowledged |
 | `manifest:<peer>` | card.manifest | manifests of a peer |
@@ -58,6 +59,8 @@ def tags_of(stream: str, event_type: str, data: JsonObject) -> tuple[str, ...]:
     source = data.get("source_file")
     if isinstance(source, str) and "line" in data:
         found.add(f"import:{source}")
+        if isinstance(mark := data.get("entry"), str):
+            found.add(f"entry:{mark}")
     _ = stream  # the derivation is defined over (stream, type, data); no tag needs the stream so far
     return tuple(sorted(found))
 

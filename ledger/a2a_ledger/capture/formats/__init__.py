@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.formats import har, lone, task_dump, vcr
 from a2a_ledger.capture.formats.entry import Entry, Lone, Snapshot
-from a2a_ledger.capture.formats.scan import end_of, member, spans, start_of_value
+from a2a_ledger.capture.formats.order import entries_in_order, instant
+from a2a_ledger.capture.formats.scan import end_of, member, repeated, spans, start_of_value
 from a2a_ledger.capture.jsonl_line import read_line
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+    from datetime import datetime
 
     from a2a_ledger.capture.formats.scan import Text
     from a2a_ledger.events import Json, JsonObject
@@ -67,6 +69,8 @@ def opened(path: str | os.PathLike[str], form: str | None, url: str) -> Generato
 
 
 def _entries(text: Text, form: str, path: str, url: str) -> Entries:
+    if (name := _read_twice(text, form)) is not None:
+        raise UsageError(f"{path}: expected {name} once, found it more than once: the file reads in two ways")
     found: Entries | None = None
     match form:
         case "jsonl":
@@ -87,12 +91,39 @@ def _entries(text: Text, form: str, path: str, url: str) -> Entries:
     return found
 
 
+def _read_twice(text: Text, form: str) -> str | None:
+    """Return the member with what is imported if a file in JSON has more than one of it."""
+    start = start_of_value(text)
+    names = {"har": ("log",), "vcr": vcr.LISTS, "tasks": ("tasks",)}.get(form, ())
+    if form == "tasks" and _is_lines(text):
+        return None
+    if names and repeated(text, start, *names):
+        return " or ".join(names)
+    log = member(text, start, "log") if form == "har" else None
+    return "log.entries" if log is not None and repeated(text, log, "entries") else None
+
+
 def _exchange_lines(text: Text) -> Entries:
+    if text.find(b'"ended_at"') >= 0:
+        yield from entries_in_order(text, _timed_lines(text), read_line)
+        return
     done = 0
     for number, raw in _lines(text):
         done += len(raw)
         if line := raw.strip(b" \t\r\n"):
             yield Entry(number, line, done, read_line)
+
+
+def _timed_lines(text: Text) -> Iterator[tuple[int, int, int, datetime | None, datetime | None]]:
+    """Yield number and place of each line, and when its exchange began and ended as far as it says so."""
+    at = 0
+    for number, raw in _lines(text):
+        start, at = at, at + len(raw)
+        if raw.strip(b" \t\r\n"):
+            first = start_of_value(raw)
+            stated = {one.name: raw[one.start : one.end] for one in spans(raw, first) if one.name in {"at", "ended_at"}}
+            times = [instant(stated.get(name, b"")) for name in ("at", "ended_at")]
+            yield number, start, start + len(raw.rstrip(b" \t\r\n")), times[0], times[1]
 
 
 def _lines(text: Text) -> Iterator[tuple[int, bytes]]:

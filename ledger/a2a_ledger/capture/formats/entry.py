@@ -22,6 +22,10 @@ class Lone:
     is_request: bool = False
     is_stream: bool = False
     """The body is a stream of events."""
+    whole: bool = True
+    """False: not all of the body is there, or it cannot be read."""
+    coded: bool = False
+    """The body has a content coding that was not taken off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,36 +10,29 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from a2a_ledger.capture.formats.entry import Entry
 from a2a_ledger.capture.formats.fields import HTTP_STATUS, a_number, a_text, an_object, pairs_of, wrong
 from a2a_ledger.capture.formats.kind import kind_of
-from a2a_ledger.capture.formats.scan import Span, member, spans, start_of_value
+from a2a_ledger.capture.formats.order import entries_in_order, instant
+from a2a_ledger.capture.formats.scan import member, spans, start_of_value
 from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine, StatedFailure
+from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.errors import FormatError
 from a2a_ledger.wire.jsontext import lift, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
-    from a2a_ledger.capture.formats.scan import Text
+    from a2a_ledger.capture.formats.entry import Entry
+    from a2a_ledger.capture.formats.scan import Span, Text
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.wire import Headers
 
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _LONGEST = 86_400_000.0  # ms
-
-
-class _Place(NamedTuple):
-    """Where an entry stands, in time and in the file."""
-
-    begun: datetime
-    number: int
-    ended: datetime
-    span: Span
 
 
 def entries(text: Text) -> Iterator[Entry] | None:
@@ -53,39 +46,22 @@ def entries(text: Text) -> Iterator[Entry] | None:
 
 
 def _in_order(text: Text, start: int) -> Iterator[Entry]:
-    places: list[_Place] = []
-    latest = _LONG_AGO
-    for number, span in enumerate(spans(text, start), start=1):
-        latest, ended = _times(text, span, latest)
-        places.append(_Place(latest, number, ended, span))
-    places.sort()
-    steps: list[tuple[datetime, int, int, str]] = []  # when; what ends before what begins; which place; which part
-    until = _LONG_AGO
-    for at, place in enumerate(places):
-        following = places[at + 1].begun if at + 1 < len(places) else place.ended
-        if place.begun < place.ended and (place.begun < until or following < place.ended):
-            steps += [(place.begun, 1, at, "asked"), (place.ended, 0, at, "answered")]
-        else:
-            steps.append((place.begun, 1, at, "whole"))
-        until = max(until, place.ended)
-    for _, _, at, part in sorted(steps):
-        _, number, _, span = places[at]
-        yield Entry(number, text[span.start : span.end], span.end, read_entry, part)
+    found = ((number, span.start, span.end, *_times(text, span)) for number, span in enumerate(spans(text, start), 1))
+    return entries_in_order(text, found, read_entry)
 
 
-def _times(text: Text, span: Span, before: datetime) -> tuple[datetime, datetime]:
-    """Return when an entry began and ended; one that does not say when it began stands behind the one before it."""
+def _times(text: Text, span: Span) -> tuple[datetime | None, datetime | None]:
+    """Return when an entry began and ended, as far as it says so."""
     stated = {
         one.name: text[one.start : one.end]
         for one in spans(text, span.start)
         if one.name in {"startedDateTime", "time"}
     }
+    begun = instant(stated.get("startedDateTime", b""))
     try:
-        begun = datetime.fromisoformat(stated.get("startedDateTime", b"").strip(b'"').decode())
-        begun = begun.replace(tzinfo=begun.tzinfo or UTC)
-        return begun, begun + timedelta(milliseconds=_milliseconds(stated.get("time", b"0")))
-    except (ValueError, OverflowError):
-        return before, before
+        return begun, begun + timedelta(milliseconds=_milliseconds(stated.get("time", b"0"))) if begun else None
+    except OverflowError:
+        return begun, None
 
 
 def _milliseconds(octets: bytes) -> float:
@@ -131,11 +107,21 @@ def _answer(response: JsonObject, status: int) -> Answered:
     stated = response.get("content")
     content = an_object("response.content", {} if stated is None else stated)
     body = _decoded("response.content", content)
-    size = content.get("size")
-    whole = not (isinstance(size, int) and size > len(body)) and not (
-        content.get("text") is None and _left_out(response, "text")
-    )
-    return Answered(status, _typed(_headers("response", response), content.get("mimeType")), body, whole=whole)
+    headers = _typed(_headers("response", response), content.get("mimeType"))
+    whole = not _is_cut(content, body) and not (content.get("text") is None and _left_out(response, "text"))
+    whole &= bool(body) or not is_stream(status, headers)  # most browsers keep nothing of a stream, size 0 or -1
+    return Answered(status, headers, body, whole=whole)
+
+
+def _is_cut(content: JsonObject, body: bytes) -> bool:
+    """Say whether a file states more octets than it holds.
+
+    mitmproxy states in `size` what came over the wire, and by how much less that was in `compression`: a short body
+    that grew when it was packed has a negative one.
+    """
+    size, saved = content.get("size"), content.get("compression")
+    less = saved if isinstance(saved, int) and saved < 0 else 0
+    return isinstance(size, int) and size > len(body) and size + less != len(body)
 
 
 def _failure(entry: JsonObject, response: JsonObject, status: int) -> StatedFailure | None:

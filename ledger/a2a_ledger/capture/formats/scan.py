@@ -92,6 +92,12 @@ def member(text: Text, start: int, *names: str) -> int | None:
     return next((span.start for span in spans(text, start, until=names) if span.name in names), None)
 
 
+def repeated(text: Text, start: int, *names: str) -> bool:
+    """Say whether an object has more than one member of these names: it then reads in more than one way."""
+    found = (span for span in spans(text, start) if span.name in names)
+    return text[start : start + 1] == b"{" and next(found, None) is not None and next(found, None) is not None
+
+
 def _name(octets: bytes) -> str:
     try:
         value = json.loads(octets)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import zlib
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.formats.entry import Entry
@@ -18,7 +17,6 @@ from a2a_ledger.capture.formats.kind import kind_of
 from a2a_ledger.capture.formats.scan import member, spans, start_of_value
 from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine
 from a2a_ledger.errors import FormatError
-from a2a_ledger.wire import header
 from a2a_ledger.wire.jsontext import lift, read_json
 
 if TYPE_CHECKING:
@@ -30,10 +28,6 @@ if TYPE_CHECKING:
 
 LISTS = ("interactions", "http_interactions")
 """Where a cassette has its interactions: vcrpy; betamax and Ruby's VCR."""
-
-_GZIP = b"\x1f\x8b"
-_MOST_UNPACKED = 64 * 1024 * 1024
-_EITHER_HEADER = 32  # zlib: a gzip or a zlib header, whichever comes
 
 
 def json_entries(text: Text) -> Iterator[Entry] | None:
@@ -86,7 +80,7 @@ def read_interaction(value: Json) -> ExchangeLine:
         at=lift(interaction.get("recorded_at"), set()),
         kind=kind_of(asked),
         request=asked,
-        response=Answered(code, headers, _unpacked(headers, body)),
+        response=Answered(code, headers, body),
         failure=None,
     )
 
@@ -118,16 +112,3 @@ def _body(where: str, value: Json) -> bytes:
     if not isinstance(text, str):
         wrong(where, "a text", text)
     return text.encode("utf-8", "surrogatepass")
-
-
-def _unpacked(headers: Headers, body: bytes) -> bytes:
-    """Return a body after its content encoding: cassettes hold it as it came. What does not unpack stays."""
-    encoding = (header(headers, "content-encoding") or "").strip().lower()
-    if encoding not in {"gzip", "x-gzip", "deflate"} or (encoding != "deflate" and not body.startswith(_GZIP)):
-        return body
-    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | _EITHER_HEADER)
-    try:
-        plain = unpacking.decompress(body, _MOST_UNPACKED)
-    except zlib.error:
-        return body
-    return plain if unpacking.eof else body

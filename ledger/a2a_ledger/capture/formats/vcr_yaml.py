@@ -1,13 +1,15 @@
 """Cassettes in YAML: the events of a YAML reader as plain values, one interaction at a time.
 
 The only module that uses PyYAML (extra `import`). No tag is followed but `!!binary` and the names for text: a
-cassette is somebody else's file, and no file makes an object here.
+cassette is somebody else's file, and no file makes an object here. What Ruby calls a value of a class of its own
+(`!ruby/hash:…`, `!ruby/string:…`) is taken as the plain value that it is written as.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import TYPE_CHECKING, Protocol
 
 import yaml
@@ -27,8 +29,12 @@ MOST_OCTETS = 64 * 1024 * 1024
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # its parser alone: nothing is constructed
 _TAG = "tag:yaml.org,2002:"
-_TEXTS = frozenset({"!", f"{_TAG}str", f"{_TAG}python/str", f"{_TAG}python/unicode"})
-_OCTETS = frozenset({f"{_TAG}binary", f"{_TAG}python/bytes"})
+_TEXTS = frozenset({"!", "!str", f"{_TAG}str", f"{_TAG}python/str", f"{_TAG}python/unicode"})
+_OCTETS = frozenset({"!binary", f"{_TAG}binary", f"{_TAG}python/bytes"})
+_PLAIN = frozenset({None, "!", "!map", "!seq", "!str", f"{_TAG}map", f"{_TAG}seq"})
+_RUBY = re.compile(r"!(?:ruby/(?:hash|array|string|sym(?:bol)?|struct|object)(?::|\Z)|str:)")
+_RUBY_TEXT = "str"
+"""Where Ruby writes the text of a string that has instance variables beside it."""
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MOST_DIGITS = 17
 _DEEPEST = 32
@@ -48,6 +54,8 @@ def entries(octets: bytes) -> Iterator[Entry]:
             done += len(text[reached:end].encode())
             reached = end
             yield Entry(number, text[start:end].encode(), done, _Read(value))
+        if not reader.found:
+            yield _unreadable(1, octets, len(octets), "expected a list of interactions, found none")
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         at = f" at line {mark.line + 1}" if mark is not None else ""
@@ -93,20 +101,31 @@ class _Reader:
         self._anchors: dict[str, Json] = {}
         self._problem = ""
         self._end = 0
+        self.found = False
+        """There was a list of interactions, be it an empty one."""
 
     def interactions(self) -> Iterator[tuple[int, int, Json | FormatError]]:
-        """Yield where each interaction begins and ends, and its value or why it has none."""
-        if not any(isinstance(event, yaml.MappingStartEvent) for event in self._events):
-            return
+        """Yield where each interaction begins and ends, and its value or why it has none; of every document."""
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._anchors.clear()
+            elif isinstance(event, yaml.MappingStartEvent):
+                yield from self._document()
+            elif isinstance(event, yaml.NodeEvent):
+                self._value(event)
+
+    def _document(self) -> Iterator[tuple[int, int, Json | FormatError]]:
         for key in self._events:
             if isinstance(key, yaml.MappingEndEvent):
                 return
             name = self._value(key)
             value = next(self._events)
             if name in LISTS and isinstance(value, yaml.SequenceStartEvent):
+                self.found = True
                 yield from self._listed()
             else:
                 self._value(value)
+            self._problem = ""
 
     def _listed(self) -> Iterator[tuple[int, int, Json | FormatError]]:
         for event in self._events:
@@ -123,13 +142,20 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
         elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                self._problem = "expected plain values, found a YAML alias of what stands nowhere before it"
             return self._anchors.get(event.anchor or "")
         elif isinstance(event, yaml.CollectionStartEvent):
-            plain = {None, "!", f"{_TAG}map", f"{_TAG}seq"}
-            if event.tag not in plain or depth > _DEEPEST:
-                self._problem = "expected plain values, found a YAML tag that makes an object, or too deep a nesting"
-            value = self._mapping(depth) if isinstance(event, yaml.MappingStartEvent) else self._sequence(depth)
-        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            if event.tag not in _PLAIN and not _RUBY.match(event.tag or ""):
+                self._problem = "expected plain values, found a YAML tag that makes an object"
+            if depth > _DEEPEST:
+                self._problem = f"expected at most {_DEEPEST} lists and maps within each other, found more"
+                self._pass_over()
+            else:
+                value = self._mapping(depth) if isinstance(event, yaml.MappingStartEvent) else self._sequence(depth)
+                if isinstance(value, dict) and _is_ruby_text(event.tag):
+                    value = value.get(_RUBY_TEXT)
+        if isinstance(event, yaml.NodeEvent) and event.anchor is not None and not self._problem:
             self._anchors[event.anchor] = value
         return value
 
@@ -145,7 +171,7 @@ class _Reader:
                 self._problem = "expected each key once and as a text, found another one"
             else:
                 made[name] = value
-        return made if depth <= _DEEPEST else None
+        return made
 
     def _sequence(self, depth: int) -> Json:
         made: list[Json] = []
@@ -154,7 +180,16 @@ class _Reader:
                 self._end = _at(item.end_mark)
                 break
             made.append(self._value(item, depth + 1))
-        return made if depth <= _DEEPEST else None
+        return made
+
+    def _pass_over(self) -> None:
+        """Go behind the end of a list or map that has just begun, however deep it is."""
+        depth = 1
+        for event in self._events:
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if not depth:
+                self._end = _at(event.end_mark)
+                return
 
     def _scalar(self, event: yaml.ScalarEvent) -> Json:
         """Return text, null, an integer, or octets as `{"base64_string": text}`; every other scalar is its text."""
@@ -166,7 +201,8 @@ class _Reader:
                 self._problem = "expected base64 behind !!binary, found something else"
                 return None
             return {"base64_string": base64.b64encode(octets).decode()}
-        if event.tag is not None and event.tag not in _TEXTS and not event.implicit[0]:
+        is_ruby = event.tag is not None and _RUBY.match(event.tag)
+        if event.tag is not None and event.tag not in _TEXTS and not is_ruby and not event.implicit[0]:
             self._problem = "expected plain values, found a YAML tag that makes an object"
             return None
         if event.tag is not None or not event.implicit[0]:
@@ -175,3 +211,7 @@ class _Reader:
             return None
         digits = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
         return int(text) if digits and not (text.startswith("0") and len(text) > 1) else text
+
+
+def _is_ruby_text(tag: str | None) -> bool:
+    return tag is not None and tag.startswith(("!str", "!ruby/string"))

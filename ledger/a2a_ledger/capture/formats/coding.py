@@ -1,0 +1,111 @@
+"""Content codings in what was recorded: taken off, since redaction reads no coded octets.
+
+Most recorders hold a body as the application read it; some hold it as it came. What nobody here can take off (`br`,
+`zstd`, octets that do not unpack) is withheld whole (docs/format.md section 13.4).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from a2a_ledger.capture.formats.entry import Lone
+from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine
+from a2a_ledger.wire import header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a2a_ledger.capture.redacted import Seen
+
+_Said = TypeVar("_Said", Asked, Answered, Lone)
+
+MOST_OCTETS = 64 * 1024 * 1024
+"""What a body may unpack to."""
+
+_MOST_CODINGS = 4
+_GZIP, _ZLIB, _RAW = zlib.MAX_WBITS | 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
+_WINDOWS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
+"""What servers mean by a coding: `deflate` is zlib in RFC 9110 section 8.4.1.2, and raw deflate of some."""
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+def plain(read: ExchangeLine) -> ExchangeLine:
+    """Return an exchange with its bodies unpacked; one that cannot be is `coded`, and not `whole`."""
+    answer = read.response
+    return replace(read, request=plain_of(read.request), response=answer if answer is None else plain_of(answer))
+
+
+def plain_of(said: _Said) -> _Said:
+    """Return one message with its body unpacked; one that cannot be is `coded`, and not `whole`."""
+    if not said.body or (coding := header(said.headers, "content-encoding")) is None:
+        return said
+    body = unpacked(coding, said.body)
+    return replace(said, coded=True, whole=False) if body is None else replace(said, body=body)
+
+
+def withheld(read: ExchangeLine | Lone) -> Iterator[str]:
+    """Say of what was read which body is coded, and so withheld."""
+    parts = [("message", read)] if isinstance(read, Lone) else [("request", read.request), ("response", read.response)]
+    for name, said in parts:
+        if said is not None and said.coded:
+            yield f"{name}: expected a body without content coding, or gzip or deflate, found another; it is withheld"
+
+
+def closed(seen: Seen, said: Asked | Answered | Lone) -> Seen:
+    """Return what was seen of one leg, all of its body withheld where that is coded: nobody knows what it says."""
+    return seen._replace(places=((0, len(seen.body)),)) if said.coded else seen
+
+
+def unpacked(coding: str, body: bytes) -> bytes | None:
+    """Return a body after its content codings; None: it cannot be had.
+
+    A text is no coded body, whatever its headers say: most recorders keep the headers and hold what was read.
+
+    Args:
+        coding: the header, in which the last coding was put on last.
+        body: as the source holds it.
+    """
+    names = [name for part in coding.split(",") if (name := part.strip().lower()) not in {"", "identity"}]
+    if len(names) > _MOST_CODINGS:
+        return None
+    for name in reversed(names):
+        if _is_text(body):
+            return body
+        inner = next(
+            (found for window in _WINDOWS.get(name, ()) if (found := _inflated(body, window)) is not None), None
+        )
+        if inner is None:
+            return None
+        body = inner
+    return body
+
+
+def _is_text(body: bytes) -> bool:
+    if _CONTROL.search(body):
+        return False
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _inflated(body: bytes, window: int) -> bytes | None:
+    """Return what a body unpacks to, of all members (RFC 1952 section 2.2); None if it does not, or to too much."""
+    found = bytearray()
+    while body:
+        unpacking = zlib.decompressobj(wbits=window)
+        try:
+            found += unpacking.decompress(body, MOST_OCTETS - len(found) + 1)
+        except zlib.error:
+            return None
+        if not unpacking.eof or len(found) > MOST_OCTETS or (unpacking.unused_data and window != _GZIP):
+            return None
+        body = unpacking.unused_data
+        if not body.strip(b"\0"):  # padding
+            break
+    return bytes(found)
