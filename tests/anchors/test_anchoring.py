@@ -13,8 +13,9 @@ from a2a_ledger.anchors import anchored_size, witnesses
 from a2a_ledger.anchors.asking import Answer
 from a2a_ledger.anchors.witnesses import anchor_by_witnesses
 from a2a_ledger.errors import AnchorError, UsageError
-from a2a_ledger.events import KeyRevoked
+from a2a_ledger.events import KeyAdded, KeyRevoked
 from a2a_ledger.export import export_task
+from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.policy import parse_policy
 from a2a_ledger.verify import verify
 from tests.anchors.pretend import Pretend, size
@@ -22,8 +23,6 @@ from tests.evidence.recorded import dispute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from a2a_ledger.ledger import ContractLedger
 
     Grow = Callable[[ContractLedger], None]
 
@@ -91,6 +90,25 @@ def test_anchors_alone_are_no_reason_for_another_head(ledger: ContractLedger, th
     assert anchor_by_witnesses(ledger, policy).head.size == 4
     assert anchor_by_witnesses(ledger, policy).head.size == 10  # their keys were added
     assert anchor_by_witnesses(ledger, policy).head.size == 10
+
+
+def test_a_key_that_another_process_adds_meanwhile_is_not_added_twice(
+    ledger: ContractLedger, three: list[Pretend], home: Path
+) -> None:
+    witness = three[0]
+
+    def meanwhile(text: str) -> Answer:
+        with ContractLedger.open(home / "audit", follow=False) as other:
+            key = witness.key
+            added = KeyAdded(key_id=key.key_id, public_key=key.public_key.hex(), role="witness", vkey=key.vkey)
+            other.append([other.draft(added, stream="ledger")])
+        return witness.cosigned(text)
+
+    witness.answers = [meanwhile]
+    done = anchor_by_witnesses(ledger, parse_policy(f"{witness.line}quorum none\n"))
+    assert (done.holders, done.missing) == (("witness.example/a",), "")
+    assert [record.type for record in ledger.store.read(4, 9)] == ["key.added.v1", "checkpoint.anchored.v1"]
+    assert anchored_size(ledger.store) == 4
 
 
 def test_a_witness_that_hangs_holds_up_nobody(

@@ -110,3 +110,41 @@ def test_a_file_elsewhere_is_called_kept(run: Run, ledger: Path, home: Path) -> 
     assert run("--ledger", ledger, "audit").exit_code == 0
     (home / "head.txt").write_text("gone")
     assert run("--ledger", ledger, "audit").exit_code == 1
+
+
+def test_an_export_that_no_witness_has_signed_says_what_to_do(
+    run: Run, ledger: Path, pretend: Pretend, home: Path
+) -> None:
+    without = run("--ledger", ledger, "export", "T2", "-o", "a.zip")
+    assert "No witness" not in without.stderr
+    shutil.copy(home / "witnesses.txt", ledger)
+    (ledger / "config.toml").write_text('[anchor]\nwitnesses = "witnesses.txt"\n')
+    bare = run("--ledger", ledger, "export", "T2", "-o", "b.zip")
+    assert "run `a2a-ledger anchor witness`, and export again" in bare.stderr
+    assert run("--ledger", ledger, "anchor", "witness").exit_code == 0
+    done = run("--ledger", ledger, "export", "T2", "-o", "c.zip")
+    assert "No witness" not in done.stderr
+    assert "(anchored by witness.example/w; 0 later events)" in done.stdout
+    assert pretend.asked
+
+
+def test_follow_anchors_by_itself_and_once_does_not(
+    run: Run, ledger: Path, pretend: Pretend, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(home / "witnesses.txt", ledger)
+    (ledger / "config.toml").write_text('[anchor]\nwitnesses = "witnesses.txt"\n')
+    assert run("--ledger", ledger, "follow", "--once").exit_code == 0
+    assert pretend.asked == []
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    started: list[ContractLedger] = []
+
+    def start(of: ContractLedger) -> None:
+        started.append(of)
+
+    monkeypatch.setattr("a2a_ledger.cli.run.time.sleep", interrupted)
+    monkeypatch.setattr(ContractLedger, "anchor_regularly", start)
+    run("--ledger", ledger, "follow")
+    assert len(started) == 1

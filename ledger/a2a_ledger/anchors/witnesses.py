@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,9 +95,8 @@ def anchor_by_witnesses(
     answers = _all_at_once(questions, timeout * _QUESTIONS, hurry or threading.Event())
     given = [(witness, answers[witness.name]) for witness in witnesses if witness.name in answers]
     fresh = [(witness, answer) for witness, answer in given if isinstance(answer, Note)]
-    drafts = [draft for witness, answer in fresh for draft in _drafts(ledger, keys, head, note, witness, answer)]
-    if drafts:
-        ledger.append(drafts)
+    if fresh:
+        _record(ledger, head, note, fresh)
     holders = {**before, **{witness.key.name: answer for witness, answer in fresh}}
     lines = [line for answer in holders.values() for line in answer.signatures]
     return Round(
@@ -172,6 +172,16 @@ def _check_keys(keys: Keys, witnesses: Sequence[Witness]) -> None:
                 f"witness {witness.name}: the log has its key {state}; expected one that it does not name, or names "
                 "as this witness's"
             )
+
+
+def _record(ledger: ContractLedger, head: Checkpoint, note: str, given: Sequence[tuple[Witness, Note]]) -> None:
+    """Append what was given, and the keys that the log does not name yet.
+
+    Under the signer's lock: if two processes added one key at once, no reader would take a bundle of this log any more.
+    """
+    with ledger.mark.exclusive() if ledger.mark is not None else nullcontext():
+        keys = log_keys(ledger.store)  # another process may have added one while the witnesses were asked
+        ledger.append([draft for one in given for draft in _drafts(ledger, keys, head, note, *one)])
 
 
 def _drafts(  # noqa: PLR0913, PLR0917 - what an anchor says

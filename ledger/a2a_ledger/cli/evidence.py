@@ -138,6 +138,9 @@ def export(  # noqa: PLR0913 - one argument an option
         sizes = [_size_of(ledger.store, path) for path in since]
         task = find_task(ledger.store, task_id)["task"]
         done = export_task(ledger, task, None if piped else out, since=sizes, report=with_report, withhold=withhold)
+        asked = ledger.settings.anchor.witnesses is not None
+    if asked and not done.anchored_by:
+        note("No witness has cosigned it yet: run `a2a-ledger anchor witness`, and export again.")
     if piped:
         click.echo(done.data, nl=False)
         note(clean(str(done)))
