@@ -59,7 +59,7 @@ class Anchoring:
             not anchored. A path is relative to the ledger's directory.
         entries: so many events behind the last anchor are a reason for a further one.
         seconds: so much time since the last anchor is one, if there are new events.
-        timestamp: url of a timestamp authority (RFC 3161). None: none is asked.
+        timestamp: url of a timestamp authority (RFC 3161), for `anchor timestamp`: no round asks it by itself.
         timestamp_roots: a PEM file of the root certificates by which tokens of an authority count; its path is
             relative to the ledger's directory. None: none counts.
         timestamp_policy: object identifier of the policy that a token is asked for under; None: the authority's own.
