@@ -999,8 +999,9 @@ def read_zip(data: bytes) -> tuple[dict[str, bytes], list[str]]:
     """Return the files of a zip that every reader reads alike, and which of them do not fit their checksum."""
     entries, directory = _read_directory(data)
     _check_names([entry.name for entry in entries])
+    packed = any(entry.name.startswith("data/packs/") for entry in entries)
     for entry in entries:  # before a single octet is unpacked
-        most = most_octets(entry.name)
+        most = most_octets(entry.name, packed=packed)
         if most is not None and entry.size > most:
             raise RefusedError(f"{entry.name}: {entry.size} octets; such a file may have {most}")
     files: dict[str, bytes] = {}
@@ -1030,6 +1031,44 @@ def read_bag(data: bytes) -> tuple[dict[str, bytes], list[str]]:
     if not {"bagit.txt", MANIFEST, TAGS} <= files.keys():
         raise RefusedError("is no bag: bagit.txt or a manifest is missing")
     return files, damaged
+
+
+_PACK_LINE = re.compile(rb"(0|[1-9][0-9]{0,8}) ([A-Za-z0-9._/-]{1,255})\n")
+_PACKED = re.compile(
+    r"data/(records/[0-9]+\.(json|salt)|log/proofs/[0-9]+\.tlog-proof|statements/[0-9]+\.dsse\.json"
+    r"|blobs/[0-9a-f]{64}/[0-9]+(\.salt|\.hole)?)"
+)
+MAX_PACKED: Final = 2_000_000
+
+
+def unpack(zipped: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Put the files of packs in the place of the packs (11.4)."""
+    files = {name: data for name, data in zipped.items() if not name.startswith("data/packs/")}
+    packs = len(zipped) - len(files)
+    if packs and any(_PACKED.fullmatch(name) for name in files):
+        raise RefusedError("has a file beside its packs that should be in one")
+    count = 0
+    for number in range(packs):
+        pack = zipped.get(f"data/packs/{number}")
+        if pack is None:
+            raise RefusedError(f"has no data/packs/{number}, and others")
+        at = 0
+        while at < len(pack):
+            line = _PACK_LINE.match(pack, at)
+            count += 1
+            if line is None or count > MAX_PACKED:
+                raise RefusedError(
+                    f"data/packs/{number}: has no length and name at octet {at}, or holds too many files"
+                )
+            name, end = line[2].decode("ascii"), line.end() + int(line[1])
+            most = most_octets(name) if _PACKED.fullmatch(name) else None
+            if end > len(pack) or name in files or most is None or int(line[1]) > most:
+                raise RefusedError(
+                    f"data/packs/{number}: {name[:80]} is cut, too large, there twice, or no file of a pack"
+                )
+            files[name] = pack[line.end() : end]
+            at = end
+    return files
 
 
 def _read_directory(data: bytes) -> tuple[list[Entry], int]:
@@ -1110,6 +1149,7 @@ CLAIMS: Final = "data/claims.json"
 STATEMENT: Final = "data/export.dsse.json"
 CUSTODY: Final = "data/custody.json"
 EXPECTED: Final = "data/replay/expected.jsonl"
+WITHHELD: Final = "data/withheld.jsonl"
 MANIFEST: Final = "manifest-sha256.txt"
 TAGS: Final = "tagmanifest-sha256.txt"
 SIGNATURE: Final = "tagmanifest-sha256.txt.sig"
@@ -1142,16 +1182,20 @@ _KINDS: Final = tuple(
 )
 
 
-def most_octets(name: str) -> int | None:
-    """Return how large a file of this name may be; None: a bundle has no such file."""
+def most_octets(name: str, *, packed: bool = False) -> int | None:
+    """Return how large a file of this name may be, in a bundle with packs or without; None: it has no such file."""
+    if packed and (name in {EVENTS, INDEX, EXPECTED, WITHHELD} or name.startswith("data/packs/")):
+        return MAX_FILE
     return next((most for pattern, most in _KINDS if pattern.fullmatch(name)), None)
 
 
 class Bundle:
     """The files of a bundle, and what was found of each claim: faults, or why it is open."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self.files = files
+    def __init__(self, zipped: Mapping[str, bytes]) -> None:
+        self.zipped = zipped
+        self.files = files = unpack(zipped)
+        self.packed = any(name.startswith("data/packs/") for name in zipped)
         self.faults: dict[str, list[str]] = defaultdict(list)
         self.folders: dict[str, list[str]] = defaultdict(list)
         for name in sorted(files):
@@ -1182,8 +1226,8 @@ def _named(name: str, problem: object) -> str:
 
 def check_files(bundle: Bundle, damaged: list[str]) -> None:
     """Hold every file against the manifests, both ways (I)."""
-    for name in bundle.files:
-        if most_octets(name) is None:
+    for name in {**bundle.files, **bundle.zipped}:
+        if most_octets(name, packed=bundle.packed) is None:
             bundle.fault("I", f"{name}: a bundle has no such file")
     for name in NEEDED:
         if name not in bundle.files:
@@ -1192,9 +1236,9 @@ def check_files(bundle: Bundle, damaged: list[str]) -> None:
         bundle.fault("I", "bagit.txt: not the two lines of BagIt 1.0")
     for name in damaged:
         bundle.fault("I", f"{name}: does not fit its checksum in the zip")
-    payload = {name for name in bundle.files if name.startswith("data/")}
+    payload = {name for name in bundle.zipped if name.startswith("data/")}
     _check_manifest(bundle, MANIFEST, payload)
-    _check_manifest(bundle, TAGS, set(bundle.files) - payload - {TAGS, SIGNATURE})
+    _check_manifest(bundle, TAGS, set(bundle.zipped) - payload - {TAGS, SIGNATURE})
 
 
 def _check_manifest(bundle: Bundle, manifest: str, there: set[str]) -> None:
@@ -1206,7 +1250,7 @@ def _check_manifest(bundle: Bundle, manifest: str, there: set[str]) -> None:
     for name in sorted(listed.keys() ^ there):
         bundle.fault("I", f"{name}: in {manifest} or in the bundle, not in both")
     for name in sorted(listed.keys() & there):
-        if sha256(bundle.files[name]).hex() != listed[name]:
+        if sha256(bundle.zipped[name]).hex() != listed[name]:
             bundle.fault("I", f"{name}: changed, says {manifest}")
 
 
@@ -1476,7 +1520,7 @@ class Shown:
         blobs = {role: self._blob(name, role, ref) for role, ref in refs.items()}
         for role, parts in blobs.items():
             for count, part in enumerate(parts):
-                if part.content is None and len(self.holes) <= MAX_HOLES:
+                if part.content is None and (self.bundle.packed or len(self.holes) <= MAX_HOLES):
                     self.holes.append(
                         {"blob": refs[role]["id"], "index": leaf.n, "part": count, "role": role, "size": part.length}
                     )
@@ -1623,7 +1667,8 @@ def _stream_key(shown: Shown, stream: str) -> bytes | None:
 def _check_key(shown: Shown, stream: str, records: list[Record], tags: Mapping[str, list[int]]) -> None:
     kind, _, task = stream.partition(":")
     key = _stream_key(shown, stream)
-    task_key = _stream_key(shown, f"task:{task}") if kind == "findings" else None
+    owner = task if task.startswith("peer:") else f"task:{task}"
+    task_key = _stream_key(shown, owner) if kind == "findings" else None
     if key is None:
         if task_key is not None:
             raise RefusedError(f"the key of {stream[:80]} follows from the task's, and is missing")
@@ -1641,7 +1686,7 @@ def _check_key(shown: Shown, stream: str, records: list[Record], tags: Mapping[s
         if record.t != _tag(key, record.ver):
             shown.bundle.fault("C2", f"{record.file}: its leaf does not carry the tag of {stream[:80]}")
     later = tags.get(_tag(key, last + 1), [])
-    if kind == "task" and f"findings:{task}" not in shown.streams:
+    if kind in {"task", "peer"} and f"findings:{stream.removeprefix('task:')}" not in shown.streams:
         later = [*later, *tags.get(_tag(_findings_key(key), 0), [])]
     for n in later:
         shown.bundle.fault("C2", f"leaf {n} is the next version of {stream[:80]} or its findings, and is not shown")
@@ -1997,7 +2042,56 @@ _TYPE: Final = "application/vnd.in-toto+json"
 _STATEMENT: Final = "https://in-toto.io/Statement/v1"
 _EXPORT: Final = "https://w3id.org/a2a-ledger/export/v1"
 _VIOLATION: Final = "https://w3id.org/a2a-ledger/violation/v1"
-_SHARED: Final = ("checkpoint", "ends", "later_events", "peer", "task", "withheld")
+NOT_ALL: Final = "that these are all tasks of the context or the peer: the log does not prove which tasks it has"
+
+
+class Scope(NamedTuple):
+    """What a bundle is about (11.2, 11.4): which streams are shown whole, and which members say so."""
+
+    packed: bool
+    kind: str  # task, context or peer
+    value: str
+    tasks: tuple[str, ...]
+
+    @property
+    def shared(self) -> set[str]:
+        """Return the members that the statement and the claims have in common."""
+        own = {"peers", "selection", "tasks"} if self.packed else {"peer", "task"}
+        return {"checkpoint", "ends", "later_events", "withheld", *own}
+
+    @property
+    def streams(self) -> list[str]:
+        """Return the streams whose ends an export states."""
+        owners = [*self.tasks, *([f"peer:{self.value}"] if self.kind == "peer" else [])]
+        whole = [owner if owner.startswith("peer:") else f"task:{owner}" for owner in owners]
+        return sorted(["ledger", *whole, *(f"findings:{owner}" for owner in owners)])
+
+    @property
+    def identifier(self) -> str:
+        """Return what stands behind the origin in `bag-info.txt`."""
+        return sha256(write_json({self.kind: self.value})).hex()[:40] if self.packed else f"task:{self.value}"
+
+
+def read_scope(claims: Object, *, packed: bool) -> Scope | None:
+    """Return what the claims say that the bundle is about; None: they do not say it."""
+    task, tasks, selection = claims.get("task"), claims.get("tasks"), claims.get("selection")
+    if not packed:
+        good = isinstance(task, str) and re.fullmatch("[0-9a-f]{40}", task)
+        return Scope(packed, "task", task, (task,)) if isinstance(task, str) and good else None
+    named = tuple(one for one in tasks if isinstance(one, str)) if isinstance(tasks, list) else ()
+    sane = isinstance(tasks, list) and len(named) == len(tasks) and list(named) == sorted(set(named))
+    if not sane or not all(re.fullmatch("[0-9a-f]{40}", one) for one in named):
+        return None
+    if not isinstance(selection, dict) or len(selection) != 1:
+        return None
+    ((kind, value),) = selection.items()
+    fits = {"task": named == (value,), "context": bool(named), "peer": bool(re.fullmatch("[0-9a-f]{32}", str(value)))}
+    return Scope(packed, kind, value, named) if isinstance(value, str) and fits.get(kind, False) else None
+
+
+def peer_of(shown: Shown, task: str) -> str:
+    """Return the peer that a task's events name first."""
+    return next((str(one.data["peer"]) for one in shown.streams.get(f"task:{task}", []) if "peer" in one.data), "")
 
 
 class Statement(NamedTuple):
@@ -2054,7 +2148,9 @@ def _subject(value: Json) -> tuple[str, str]:
             raise RefusedError("has a subject without name and sha256")
 
 
-def check_export(bundle: Bundle, shown: Shown, keys: Keys, head: Head, claims: Object) -> tuple[dict[str, int], str]:
+def check_export(  # noqa: PLR0913, PLR0917 - what is signed, and all that it is held against
+    bundle: Bundle, shown: Shown, keys: Keys, head: Head, claims: Object, scope: Scope
+) -> tuple[dict[str, int], str]:
     """Check both signatures of the exporter (I); return the signed ends of the streams, and the time of the export."""
     signed = claims.get("signed") is True
     exporters = keys.speaking("export", head.size)
@@ -2069,20 +2165,20 @@ def check_export(bundle: Bundle, shown: Shown, keys: Keys, head: Head, claims: O
         if STATEMENT not in bundle.files:
             return {}, ""
         statement, _ = open_statement(bundle.files[STATEMENT], exporters)
-        return _read_export(statement, shown, claims)
+        return _read_export(statement, shown, claims, scope)
     except RefusedError as problem:
         bundle.fault("I", _named(STATEMENT, problem))
         return {}, ""
 
 
-def _read_export(statement: Statement, shown: Shown, claims: Object) -> tuple[dict[str, int], str]:
+def _read_export(statement: Statement, shown: Shown, claims: Object, scope: Scope) -> tuple[dict[str, int], str]:
     says = statement.says
     lines = b"".join(leaf.raw + b"\n" for leaf in shown.leaves.values())
     if statement.kind != _EXPORT or statement.subjects != [(EVENTS, sha256(lines).hex())]:
         raise RefusedError("is about something else than the shown leaves")
-    if says.keys() != {*_SHARED, "at", "exporter", "tool"}:
+    if says.keys() != {*scope.shared, "at", "exporter", "tool"}:
         raise RefusedError("has other members than it should have")
-    for name in _SHARED:
+    for name in sorted(scope.shared):
         if name not in claims or not same(says[name], claims[name]):
             raise RefusedError(f"says another {name} than {CLAIMS}")
     at = says["at"]
@@ -2095,38 +2191,36 @@ def _read_export(statement: Statement, shown: Shown, claims: Object) -> tuple[di
                 ends[stream] = ver
             case _:
                 raise RefusedError("has ends of another shape")
-    if list(ends) != streams_of(str(says["task"])):
+    if list(ends) != scope.streams:
         raise RefusedError("has ends of other streams than it should have")
     return ends, at
 
 
-def streams_of(task: str) -> list[str]:
-    """Return the streams whose ends an export states."""
-    return [f"findings:{task}", "ledger", f"task:{task}"]
-
-
-def check_claims(bundle: Bundle, shown: Shown, head: Head, claims: Object) -> None:
+def check_claims(bundle: Bundle, shown: Shown, head: Head, claims: Object, scope: Scope) -> None:
     """Hold `claims.json` against what is shown (I)."""
-    task, later, signed = claims.get("task"), number(claims.get("later_events")), claims.get("signed")
-    if not isinstance(task, str) or not re.fullmatch("[0-9a-f]{40}", task):
-        bundle.fault("I", f"{CLAIMS}: names no task")
-        return
+    later, signed = number(claims.get("later_events")), claims.get("signed")
     if later is None or later < 0 or not isinstance(signed, bool):
         bundle.fault("I", f"{CLAIMS}: later_events or signed is of another kind")
         return
-    peers = (record.data["peer"] for record in shown.streams.get(f"task:{task}", []) if "peer" in record.data)
+    peers = [peer_of(shown, task) for task in scope.tasks]
+    about: Object = {"peer": next(iter(peers), ""), "task": scope.value}
+    if scope.packed:
+        about = {
+            "peers": list[Json](sorted(set(peers))),
+            "selection": {scope.kind: scope.value},
+            "tasks": list[Json](scope.tasks),
+        }
     expected: Object = {
         "checkpoint": {"root": head.root.hex(), "size": head.size},
         "claims": list[Json](LETTERS),
-        "ends": [{"stream": stream, "ver": shown.end(stream)} for stream in streams_of(task)],
+        "ends": [{"stream": stream, "ver": shown.end(stream)} for stream in scope.streams],
         "events": len(shown.records),
-        "form": "a2a-evidence/1",
+        "form": f"a2a-evidence/{2 if scope.packed else 1}",
         "later_events": later,
         "log": head.origin,
-        "not_claimed": list[Json](NOT_CLAIMED),
-        "peer": next(peers, ""),
+        "not_claimed": list[Json]([*NOT_CLAIMED, *([] if scope.kind == "task" else [NOT_ALL])]),
         "signed": signed,
-        "task": task,
+        **about,
     }
     if claims.keys() != {*expected, "withheld"}:
         bundle.fault("I", f"{CLAIMS}: has other members than it should have")
@@ -2134,21 +2228,22 @@ def check_claims(bundle: Bundle, shown: Shown, head: Head, claims: Object) -> No
         if name in claims and not same(claims[name], value):
             bundle.fault("I", f"{CLAIMS}: its {name} is not what is shown")
     for stream in shown.streams:
-        if (
-            shown.streams[stream]
-            and stream not in streams_of(task)
-            and not stream.startswith(("peer:", "findings:peer:"))
-        ):
+        if shown.streams[stream] and stream not in scope.streams and not stream.startswith(("peer:", "findings:peer:")):
             bundle.fault("I", f"{stream[:80]} is shown, which is neither of the task nor of a peer")
+    for task, peer in zip(scope.tasks, peers, strict=True) if scope.packed else ():
+        events = shown.streams.get(f"task:{task}", [])
+        named = scope.kind != "context" or any(one.data.get("context_id") == scope.value for one in events)
+        if not events or not named or (scope.kind == "peer" and peer != scope.value):
+            bundle.fault("I", f"{CLAIMS}: task {task} is not shown, or not one of the {scope.kind} that is named")
 
 
-def check_repeated(bundle: Bundle, shown: Shown, head: Head, task: str, at: str) -> None:
+def check_repeated(bundle: Bundle, shown: Shown, head: Head, scope: Scope, at: str) -> None:
     """Hold the files that repeat facts against what is shown (I)."""
-    payload = [content for name, content in bundle.files.items() if name.startswith("data/")]
+    payload = [content for name, content in bundle.zipped.items() if name.startswith("data/")]
     info = (
-        "BagIt-Profile-Identifier: a2a-evidence/1",
+        f"BagIt-Profile-Identifier: a2a-evidence/{2 if scope.packed else 1}",
         "Bagging-Date: [0-9]{4}-[0-9]{2}-[0-9]{2}",
-        f"External-Identifier: {re.escape(head.origin)}#task:{re.escape(task)}",
+        f"External-Identifier: {re.escape(head.origin)}#{scope.identifier}",
         f"Log-Size: {head.size}",
         rf"Payload-Oxum: {sum(map(len, payload))}\.{len(payload)}",
     )
@@ -2720,10 +2815,13 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     keys = Keys(shown)  # step 6
     trust = judge_signer(bundle, head, policy, keys)  # step 7
     check_inclusion(bundle, leaves, head)  # step 8
-    ends, at = check_export(bundle, shown, keys, head, claims)  # step 9
-    task = str(claims.get("task"))
-    check_claims(bundle, shown, head, claims)
-    check_repeated(bundle, shown, head, task, at)
+    scope = read_scope(claims, packed=bundle.packed)
+    if scope is None:
+        bundle.fault("I", f"{CLAIMS}: does not say what the bundle is about")
+        scope = Scope(bundle.packed, "task", str(claims.get("task")), ())
+    ends, at = check_export(bundle, shown, keys, head, claims, scope)  # step 9
+    check_claims(bundle, shown, head, claims, scope)
+    check_repeated(bundle, shown, head, scope, at)
     answers = {
         "L": trust.answer,
         "P": Answer("VALID", f"{len(leaves)} events are under checkpoint {head.size}"),
@@ -2737,7 +2835,7 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     whole = len(leaves) == head.size and not bundle.faults["P"] and not bundle.faults["C2"]
     counted = f"{len(leaves)} of the log's {head.size} leaves are shown"
     answers["C3"] = Answer("VALID" if whole else "NOT PROVEN", counted, "" if whole else "all leaves of the log")
-    answers["C2"] = _judge_streams(shown, ends, task, whole=whole, trusted=trust.trusted)
+    answers["C2"] = _judge_streams(shown, ends, scope, whole=whole, trusted=trust.trusted)
     answers["X"] = _judge_holes(bundle, shown, claims)
     check_findings(bundle, shown, keys)  # step 11
     check_engine(bundle, head)
@@ -2758,27 +2856,37 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     return answers
 
 
-def _judge_streams(shown: Shown, ends: Mapping[str, int], task: str, *, whole: bool, trusted: bool) -> Answer:
+def _judge_streams(shown: Shown, ends: Mapping[str, int], scope: Scope, *, whole: bool, trusted: bool) -> Answer:
     """Answer C2, as far as it is not INVALID already."""
     for stream, ver in ends.items():
         if shown.end(stream) != ver:
             shown.bundle.fault(
                 "C2", f"{stream}: the exporter signed that it ends at {ver}, and {shown.end(stream)} is shown"
             )
-    if f"task:{task}" not in shown.keyed or "ledger" not in shown.keyed:
+    needed = {stream for stream in scope.streams if not stream.startswith("findings:")}
+    if not needed <= shown.keyed or needed == {"ledger"}:
         return Answer("NOT PROVEN", "the key of the task's stream, or of the log's own, is not disclosed", "that key")
     if not whole and not ends:
         return Answer("NOT PROVEN", "no exporter signed where the streams end", "a bundle signed by the export key")
     if not whole and not trusted:
         return Answer("NOT PROVEN", "the exporter is not known to belong to a log that you trust", "the log's key")
-    return Answer("VALID", f"task {task} is whole from version 0 to {shown.end(f'task:{task}')}")
+    named = ", ".join(f"{stream} to {shown.end(stream)}" for stream in sorted(needed)[:9])
+    return Answer("VALID", f"whole from version 0 on: {named}")
 
 
 def _judge_holes(bundle: Bundle, shown: Shown, claims: Object) -> Answer:
     """Answer X: what was left out is listed."""
     if bundle.faults["C1"]:
         return Answer("NOT PROVEN", "not all records could be read", "an intact bundle")
-    if len(shown.holes) > MAX_HOLES or not same(claims.get("withheld"), shown.holes):
+    listed: Json = shown.holes
+    if bundle.packed:
+        lines = b"".join(write_json(hole) + b"\n" for hole in shown.holes)
+        listed = {"parts": len(shown.holes), "sha256": sha256(lines).hex()}
+        if bundle.files.get(WITHHELD) != lines:
+            return Answer("INVALID", f"{WITHHELD}: is not the list of what is left out")
+    elif len(shown.holes) > MAX_HOLES:
+        return Answer("INVALID", f"{CLAIMS}: more is left out than it can list")
+    if not same(claims.get("withheld"), listed):
         return Answer("INVALID", f"{CLAIMS}: its list of what was left out is not what is left out")
     return Answer("VALID", "; ".join([f"{len(shown.holes)} parts are left out, and listed", *_erasures(shown)]))
 

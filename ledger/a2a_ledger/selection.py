@@ -16,11 +16,12 @@ from a2a_ledger.divergence import RecordLog
 from a2a_ledger.divergence.reading import members, ref
 from a2a_ledger.errors import UsageError
 from a2a_ledger.verify.reread import CARD_SERVED, same_time
+from a2a_ledger.verify.scope import peer_of
 from a2a_ledger.verify.shown import references
-from a2a_ledger.verify.stated import peer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json
@@ -54,18 +55,6 @@ class TaskStory:
         found = {record.n: record for part in parts for record in part}
         return [found[n] for n in sorted(found)]
 
-    def before(self, size: int) -> TaskStory:
-        """Return the story as far as a tree of this size covers it."""
-        return TaskStory(
-            task=self.task,
-            peer=self.peer,
-            events=_before(self.events, size),
-            findings=_before(self.findings, size),
-            fetches=_before(self.fetches, size),
-            peer_findings=_before(self.peer_findings, size),
-            keys=_before(self.keys, size),
-        )
-
     @property
     def log(self) -> RecordLog:
         """Return everything as a log that cases are folded from."""
@@ -85,28 +74,72 @@ def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory
     """
     events = _before(store.read_stream(f"task:{task}"), before)
     if not events:
-        where = "in this ledger" if before is None else f"among the first {before} events, which the signed head covers"
-        raise UsageError(f"no task {task} {where}; `a2a-ledger tasks` lists them")
+        raise no_task(task, before)
     findings = _before(store.read_stream(f"findings:{task}"), before)
-    peer = peer_of(events)
-    about_peer = store.read_stream(f"findings:peer:{peer}") if peer else []
-    peer_findings = [record for record in _before(about_peer, before) if _names(record, task)]
-    fetches = _referred(store, [*events, *findings, *peer_findings])
-    stood = [answer for record in events for answer in _stood(store, record)]
-    fetches += [*stood, *_referred(store, stood)]
-    fetches += _served(store, events)
-    between = _between(store, peer, fetches, events[0].n, events[-1].n)
-    fetches += [*between, *_referred(store, between)]
-    fetches += _card_keys(store, fetches)
+    told = Told()
+    for record in events:
+        told.take(store, record)
+    about_peer = store.read_stream(f"findings:peer:{told.peer}") if told.peer else []
+    peer_findings = [record for record in _before(about_peer, before) if names_task(record, {task})]
+    for record in (*findings, *peer_findings):
+        told.refer(record)
     return TaskStory(
         task=task,
-        peer=peer,
+        peer=told.peer,
         events=events,
         findings=findings,
-        fetches=_in_order(_before(fetches, before)),
+        fetches=_in_order(_before(told.fetches(store), before)),
         peer_findings=peer_findings,
         keys=_before(store.read_stream("ledger"), before),
     )
+
+
+def no_task(task: str, before: int | None = None) -> UsageError:
+    """Return the error that there is no such task, or none that a head of this size covers."""
+    where = "in this ledger" if before is None else f"among the first {before} events, which the signed head covers"
+    return UsageError(f"no task {task} {where}; `a2a-ledger tasks` lists them")
+
+
+class Told:
+    """What the events of one task tell of others that belong to its story; none of them is held.
+
+    Attributes:
+        peer: the peer that they name first, "" if none does.
+    """
+
+    def __init__(self) -> None:
+        self.peer = ""
+        self._first = self._last = -1
+        self._refers: dict[tuple[str, int], None] = {}
+        self._serves = False
+
+    def take(self, store: Store, record: Record) -> None:
+        """Read an event of the task, in their order."""
+        self.peer = self.peer or peer_of([record])
+        self._first = record.n if self._first < 0 else self._first
+        self._last = record.n
+        self._refers |= dict.fromkeys((answer.stream, answer.ver) for answer in _stood(store, record))
+        for stream, ver in _peer_references(record):
+            self._refers[stream, ver] = None
+            self._serves |= stream == SERVED_STREAM
+
+    def refer(self, record: Record) -> None:
+        """Read a finding."""
+        self._refers |= dict.fromkeys(_peer_references(record))
+
+    def fetches(self, store: Store) -> list[Record]:
+        """Return the card fetches and other events of peers that the task rests on, and those in its time."""
+        found = _referred(store, self._refers)
+        if self._serves:
+            found += _served(store, self._first, self._last)
+        between = _between(store, self.peer, found, self._first, self._last)
+        found += [*between, *_referred(store, _references_of(between))]
+        return found + _card_keys(store, found)
+
+    def elsewhere(self, store: Store) -> list[Record]:
+        """Return those of them that do not lie in the stream of the task's peer, for who shows all of that."""
+        found = _referred(store, [place for place in self._refers if place[0] != f"peer:{self.peer}"])
+        return found + (_served(store, self._first, self._last) if self._serves else [])
 
 
 def _before(records: Iterable[Record], stop: int | None) -> list[Record]:
@@ -118,21 +151,26 @@ def _in_order(records: Iterable[Record]) -> list[Record]:
     return [found[n] for n in sorted(found)]
 
 
-def _names(record: Record, task: str) -> bool:
-    tasks = record.data.get("tasks")
-    return record.data.get("task") == task or (isinstance(tasks, list) and task in tasks)
+def names_task(record: Record, tasks: AbstractSet[str]) -> bool:
+    """Say whether a finding about a peer names one of these tasks."""
+    listed = record.data.get("tasks")
+    return record.data.get("task") in tasks or (isinstance(listed, list) and not tasks.isdisjoint(map(str, listed)))
 
 
-def _referred(store: Store, records: list[Record]) -> list[Record]:
-    """Return the events of peers' streams that these refer to, and those that they refer to in turn."""
+def _references_of(records: Iterable[Record]) -> list[tuple[str, int]]:
+    return [place for record in records for place in _peer_references(record)]
+
+
+def _referred(store: Store, places: Iterable[tuple[str, int]]) -> list[Record]:
+    """Return the events of peers' streams at these places, and those that they refer to in turn."""
     found: dict[tuple[str, int], Record] = {}
-    todo = list(records)
+    todo = list(places)
     while todo:
-        for stream, ver in _peer_references(todo.pop()):
-            if (stream, ver) not in found:
-                for record in store.read_stream(stream, gt=ver - 1, limit=1):
-                    found[stream, ver] = record
-                    todo.append(record)
+        stream, ver = todo.pop()
+        if (stream, ver) not in found:
+            for record in store.read_stream(stream, gt=ver - 1, limit=1):
+                found[stream, ver] = record
+                todo += _peer_references(record)
     return list(found.values())
 
 
@@ -159,19 +197,17 @@ def _stood(store: Store, decision: Record) -> list[Record]:
     return []
 
 
-def _served(store: Store, events: list[Record]) -> list[Record]:
+def _served(store: Store, first: int, last: int) -> list[Record]:
     """Return the cards that we served as the agent of a task: while it ran, and before it the newest of each contract.
 
     They show whether the client's contract was ever ours, and whether it had changed when the task began.
     """
-    if not any(stream == SERVED_STREAM for record in events for stream, _ in _peer_references(record)):
-        return []
     found: dict[tuple[Json, ...], Record] = {}
     newest = store.read_stream(SERVED_STREAM, limit=_MOST_FETCHES, desc=True)
     for record in newest:
-        if events[0].n < record.n < events[-1].n:
+        if first < record.n < last:
             found[record.n,] = record
-        elif record.n < events[0].n:
+        elif record.n < first:
             found.setdefault((record.data.get("url"), record.data.get("contract_hash")), record)
     return [record for record in found.values() if record.type == CARD_SERVED]
 

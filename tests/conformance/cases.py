@@ -12,6 +12,7 @@ from tests.conformance import (
     hostile_zips,
     key_cases,
     log_cases,
+    packed_cases,
     record_cases,
     stream_cases,
     time_cases,
@@ -33,6 +34,7 @@ _MODULES = (
     head_cases,
     time_cases,
     finding_cases,
+    packed_cases,
 )
 
 

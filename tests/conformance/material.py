@@ -9,10 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
+
 from a2a_ledger.checkpoint import checkpoint_of
-from a2a_ledger.export import export_task
+from a2a_ledger.export import export_context, export_peer, export_task
 from a2a_ledger.keys import Signer, generate
 from a2a_ledger.ledger import ContractLedger
+from tests.divergence.story import PEER
 from tests.evidence.forging import files_of
 from tests.evidence.recorded import clock, dispute
 
@@ -33,6 +36,7 @@ class Log(NamedTuple):
     bundle: bytes  # of the first task, with a proof from the earlier head
     whole: bytes  # the bundle of the same task while it was alone in the log: all leaves are shown
     withheld: Mapping[str, bytes]  # the bundle without what is named so
+    packed: Mapping[str, bytes]  # bundles with packs: of the task, its context, its peer, and of these without headers
 
     @property
     def policy(self) -> str:
@@ -70,9 +74,22 @@ def log(seed: str = "conformance") -> Log:
             ledger.sign_checkpoint()
             bundle = export_task(ledger, task, since=[checkpoint_of(earlier).size]).data
             withheld = {kind: export_task(ledger, task, withhold=[kind]).data for kind in ("headers", "blobs")}
+            packed = {
+                "task": packed_task(ledger, task),
+                "context": export_context(ledger, "C1").data,
+                "peer": export_peer(ledger, PEER).data,
+                "withheld": export_context(ledger, "C1", withhold=["headers"]).data,
+            }
             leaves = tuple(ledger.store.leaves(0, ledger.store.size()))
             signers = {role: ledger.signers[role] for role in ("log", "statement", "export")}
-            return Log(ledger.origin, task, leaves, signers, earlier.encode(), bundle, whole, withheld)
+            return Log(ledger.origin, task, leaves, signers, earlier.encode(), bundle, whole, withheld, packed)
+
+
+def packed_task(ledger: ContractLedger, task: str) -> bytes:
+    """Return the bundle of a task as if it had very many events."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("a2a_ledger.export.chosen._MOST_EVENTS", 1)
+        return export_task(ledger, task).data
 
 
 def stranger(name: str, seed: str = "stranger") -> Signer:

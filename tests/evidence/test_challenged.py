@@ -92,8 +92,8 @@ def hold_as_then(ledger: ContractLedger, name: str, monkeypatch: pytest.MonkeyPa
     """Verify a bundle that was made under rule set 1."""
     ledger.sign_checkpoint()
     with monkeypatch.context() as then:
-        then.setattr("a2a_ledger.export.RULE_SET", "1")
-        then.setattr("a2a_ledger.export.VERIFIER", OLD_VERIFIER)
+        then.setattr("a2a_ledger.export.making.RULE_SET", "1")
+        then.setattr("a2a_ledger.export.making.VERIFIER", OLD_VERIFIER)
         bundle = export_task(ledger, name).data
     report = judged(bundle, ledger.signers["log"].vkey)
     assert statuses(report)["R"] == "VALID", report.claim("R").detail

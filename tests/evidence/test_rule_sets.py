@@ -80,8 +80,8 @@ def test_a_bundle_of_set_1_verifies_by_set_1(tmp_path: Path, monkeypatch: pytest
         as_set_1_did(story, ledger)
         ledger.sign_checkpoint()
         with monkeypatch.context() as then:
-            then.setattr("a2a_ledger.export.RULE_SET", "1")
-            then.setattr("a2a_ledger.export.VERIFIER", OLD_VERIFIER)
+            then.setattr("a2a_ledger.export.making.RULE_SET", "1")
+            then.setattr("a2a_ledger.export.making.VERIFIER", OLD_VERIFIER)
             bundle = export_task(ledger, story.tasks["t1"]).data
         report = judged(bundle, ledger.signers["log"].vkey)
     assert statuses(report)["R"] == "VALID"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from click.testing import CliRunner
 
-from a2a_ledger.archive import MAX_FILE, write_archive
+from a2a_ledger.archive import write_archive
+from a2a_ledger.archive.form import MAX_FILE
 from a2a_ledger.bundle import read_bundle
 from a2a_ledger.cli import cli
 from a2a_ledger.errors import BundleError

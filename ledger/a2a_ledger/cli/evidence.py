@@ -82,10 +82,13 @@ def replay(
     cls=Verb,
     example=(
         "a2a-ledger --ledger audit export T1 -o case-17.zip\n"
-        "a2a-ledger --ledger audit export T1 -o case-17.zip --force --withhold headers"
+        "a2a-ledger --ledger audit export T1 -o case-17.zip --force --withhold headers\n"
+        "a2a-ledger --ledger audit export --peer https://vendor.example/a2a -o vendor.zip"
     ),
 )
-@click.argument("task_id", metavar="TASK")
+@click.argument("task_id", metavar="[TASK]", required=False)
+@click.option("--context", metavar="ID", help="All tasks of this A2A context id, instead of one task.")
+@click.option("--peer", metavar="URL|ID", help="A peer's own stream, and all tasks with it, instead of one task.")
 @click.option(
     "-o",
     "--output",
@@ -116,18 +119,26 @@ def replay(
 def export(  # noqa: PLR0913 - one argument an option
     session: Session,
     *,
-    task_id: str,
+    task_id: str | None,
+    context: str | None,
+    peer: str | None,
     out: Path,
     force: bool,
     since: tuple[Path, ...],
     with_report: bool,
     withhold: tuple[str, ...],
 ) -> None:
-    """Write one task's evidence as a bundle that others can verify."""
+    """Write evidence as a bundle that others can verify: of one task, a context, or a peer."""
     from a2a_ledger.cli.target import STDOUT, check_file, check_stdout  # noqa: PLC0415 - only this verb needs it
-    from a2a_ledger.export import export_task  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
+    from a2a_ledger.export import (  # noqa: PLC0415 - a heavy import belongs to the verb
+        export_context,
+        export_peer,
+        export_task,
+    )
+    from a2a_ledger_projections.lookup import find_peer, find_task  # noqa: PLC0415 - same
 
+    if sum(given is not None for given in (task_id, context, peer)) != 1:
+        raise UsageError("name what to export: one TASK, or --context ID, or --peer URL|ID")
     piped = str(out) == STDOUT
     if piped:
         check_stdout(as_json=session.as_json)
@@ -136,8 +147,15 @@ def export(  # noqa: PLR0913 - one argument an option
             second_mark = [ledger.mark.apart.parent] if ledger.mark else []
             check_file(out, force=force, kept_out=[session.path, *second_mark])
         sizes = [_size_of(ledger.store, path) for path in since]
-        task = find_task(ledger.store, task_id)["task"]
-        done = export_task(ledger, task, None if piped else out, since=sizes, report=with_report, withhold=withhold)
+        place = None if piped else out
+        if peer is not None:
+            wanted = find_peer(ledger.store, peer)["peer"]
+            done = export_peer(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
+        elif context is not None:
+            done = export_context(ledger, context, place, since=sizes, report=with_report, withhold=withhold)
+        else:
+            wanted = find_task(ledger.store, str(task_id))["task"]
+            done = export_task(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
         asked = ledger.settings.anchor.witnesses is not None
     if asked and not done.anchored_by:
         note("No witness has cosigned it yet: run `a2a-ledger anchor witness`, and export again.")

@@ -1,46 +1,40 @@
-"""Export: one task's evidence as one file that the other side's lawyer can check (docs/format.md section 11).
+"""Export: evidence as one file that the other side's lawyer can check (docs/format.md section 11).
 
 Reading verbs never write events, and neither does this one. Where the log key is at hand a head is
 signed first, so that everything recorded is covered; a copy without keys exports under the newest
 signed head that it holds, and says what that does not cover. The same events, head and clock give the
-same bytes.
+same bytes. What takes packs is written as it is read: a task of any length takes little memory.
 """
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 
-from a2a_ledger import bundle as layout
 from a2a_ledger.anchors import anchored_head
-from a2a_ledger.bundle import IndexRow, blob_files, index_text, write_bundle
-from a2a_ledger.checkpoint import Checkpoint, Proof, checkpoint_of, format_hashes
-from a2a_ledger.codec import Hole, canonical, count_holes, leaf, timestamp
-from a2a_ledger.divergence import RULE_SET, VERIFIER
-from a2a_ledger.errors import StoreError
-from a2a_ledger.export.place import put_in_place
-from a2a_ledger.export.readme import readme
+from a2a_ledger.bundle import PROFILE
+from a2a_ledger.checkpoint import Checkpoint, checkpoint_of
+from a2a_ledger.errors import BundleError, StoreError
+from a2a_ledger.export.chosen import choose_context, choose_peer, choose_task
+from a2a_ledger.export.making import Maker
+from a2a_ledger.export.place import placed
+from a2a_ledger.export.sinks import HeldFiles, WrittenFiles
 from a2a_ledger.export.times import times_of
 from a2a_ledger.export.withheld import Withheld
-from a2a_ledger.freshness import RULES as FRESHNESS
-from a2a_ledger.making import SOFTWARE
 from a2a_ledger.report import filled_page
 from a2a_ledger.report.in_bundle import add_report
-from a2a_ledger.selection import story_of
-from a2a_ledger.statement import Subject, sign_envelope, statement
-from a2a_ledger.verify.report import LETTERS
-from a2a_ledger.verify.signed import EXPORT, SAID_TWICE
-from a2a_ledger.verify.stated import NOT_CLAIMED, expected_of, key_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from a2a_ledger.codec import Record
-    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.events import Json
+    from a2a_ledger.export.chosen import Chosen
     from a2a_ledger.ledger import ContractLedger
-    from a2a_ledger.selection import TaskStory
+    from a2a_ledger.store import Store
+
+_MOST_WITH_PAGE = 40 << 20  # octets of a bundle that a report page can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +42,13 @@ class Exported:
     """A bundle and what it covers.
 
     Attributes:
-        data: the zip.
-        task: the local task id.
-        events: how many events it holds.
+        data: the zip; b"" where it was written to a file.
+        octets: how large it is.
+        about: what it is about, such as `task 0123…`.
+        tasks: local ids of the tasks that it shows.
+        events: how many events it holds, those of the log's own keys apart.
         size: size of the signed head that covers them.
-        later_events: events of this task behind that head, which are not in the bundle.
+        later_events: events of its streams behind that head, which are not in the bundle.
         signed: the exporter signed it.
         withheld: how many parts were left out for this export, beside those that were never recorded.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
@@ -62,7 +58,9 @@ class Exported:
     """
 
     data: bytes
-    task: str
+    octets: int
+    about: str
+    tasks: tuple[str, ...]
     events: int
     size: int
     later_events: int
@@ -72,11 +70,19 @@ class Exported:
     anchored_by: tuple[str, ...] = ()
     stamped_by: tuple[str, ...] = ()
 
+    @property
+    def task(self) -> str:
+        """Return the local task id, "" if it is about several."""
+        return self.tasks[0] if len(self.tasks) == 1 else ""
+
     def to_json(self) -> dict[str, Json]:
         """Return the facts of the export, for `export --format json`."""
+        what: dict[str, Json] = (
+            {"task": self.tasks[0]} if self.about.startswith("task ") else {"tasks": list(self.tasks)}
+        )
         return {
-            "task": self.task,
-            "bytes": len(self.data),
+            **what,
+            "bytes": self.octets,
             "events": self.events,
             "checkpoint": self.size,
             "later_events": self.later_events,
@@ -102,8 +108,9 @@ class Exported:
         anchored = f"anchored by {', '.join(self.anchored_by)}" if self.anchored_by else "not anchored"
         if self.stamped_by:
             anchored += f"; time tokens of {', '.join(self.stamped_by)}"
+        what = self.task if self.about.startswith("task ") else f"{len(self.tasks)} tasks of {self.about}"
         return (
-            f"{-(-len(self.data) // 1000)} KB: {self.events} events, all of {self.task} up to checkpoint {self.size} "
+            f"{-(-self.octets // 1000)} KB: {self.events} events, all of {what} up to checkpoint {self.size} "
             f"({anchored}; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
         )
 
@@ -119,6 +126,8 @@ def export_task(  # noqa: PLR0913 - what goes in, and where it goes
 ) -> Exported:
     """Make the bundle of one task, and write it to `out` if that is given.
 
+    A task of many events takes packs (docs/format.md section 11.4).
+
     Args:
         ledger: the ledger; with its keys a head is signed first and the bundle is signed.
         task: the local task id.
@@ -131,30 +140,112 @@ def export_task(  # noqa: PLR0913 - what goes in, and where it goes
         UsageError: there is no such task, or nothing of it that could be withheld so.
         ConsistencyError: a size of `since` lies behind the signed head.
         StoreError: no signed head covers any of it, or `out` cannot be written.
-        BundleError: the task has more or larger content than a bundle may have.
+        BundleError: the task has more or larger content than a bundle may have, or than a page can show.
     """
+    return _export(
+        ledger, lambda store, size: choose_task(store, task, size), out, since=since, report=report, withhold=withhold
+    )
+
+
+def export_context(  # noqa: PLR0913 - see export_task
+    ledger: ContractLedger,
+    context: str,
+    out: Path | None = None,
+    *,
+    since: Sequence[int] = (),
+    report: bool = False,
+    withhold: Sequence[str] = (),
+) -> Exported:
+    """Make the bundle of all tasks of an A2A context id; arguments and errors are those of `export_task`."""
+    return _export(
+        ledger,
+        lambda store, size: choose_context(store, context, size),
+        out,
+        since=since,
+        report=report,
+        withhold=withhold,
+    )
+
+
+def export_peer(  # noqa: PLR0913 - see export_task
+    ledger: ContractLedger,
+    peer: str,
+    out: Path | None = None,
+    *,
+    since: Sequence[int] = (),
+    report: bool = False,
+    withhold: Sequence[str] = (),
+) -> Exported:
+    """Make the bundle of a peer, by its id: its stream, and all tasks with it. The rest is as for `export_task`."""
+    return _export(
+        ledger, lambda store, size: choose_peer(store, peer, size), out, since=since, report=report, withhold=withhold
+    )
+
+
+def _export(  # noqa: PLR0913 - see export_task
+    ledger: ContractLedger,
+    choose: Callable[[Store, int], Chosen],
+    out: Path | None,
+    *,
+    since: Sequence[int],
+    report: bool,
+    withhold: Sequence[str],
+) -> Exported:
     left_out = Withheld.of(withhold, ledger.profile.withhold)
     note, head = _head_of(ledger)
-    story = story_of(ledger.store, task, before=head.size)
-    anchored = anchored_head(ledger.store, story.all, head.size, max(since, default=0))
+    chosen = choose(ledger.store, head.size)
+    anchored = anchored_head(ledger.store, chosen.latest(), head.size, max(since, default=0))
     holders: tuple[str, ...] = ()
     if anchored is not None:
         note, holders = anchored
         head = checkpoint_of(note)
-        story = story.before(head.size)
-    everything = len(ledger.store.read_stream(f"task:{task}")) + len(ledger.store.read_stream(f"findings:{task}"))
-    maker = _Maker(ledger, story, note, head, everything - len(story.events) - len(story.findings), left_out)
-    maker.add_growth(since)
-    times = times_of(ledger.store, story.all, head.size)
-    maker.add(times.files)
-    made = replace(maker.make(), anchored_by=holders, stamped_by=times.holders)
-    if report:
-        exporter = ledger.signers.get("export")
-        page = filled_page(made.data, name=f"{task}.zip")
-        made = replace(made, data=add_report(made.data, page, None if exporter is None else exporter.sign))
+        chosen.end_at(head.size)
+    times = times_of(ledger.store, chosen.latest(), head.size)
+
+    def write(target: IO[bytes]) -> Exported:
+        held = chosen.scope.profile == PROFILE
+        maker = Maker(ledger, chosen, note, head, left_out, HeldFiles(target) if held else WrittenFiles(target))
+        maker.add_growth(since)
+        maker.add(times.files)
+        made = maker.make()
+        if report:
+            _add_page(ledger, target, f"{chosen.scope.identifier.removeprefix('task:')}.zip")
+        return Exported(
+            data=b"",
+            octets=target.seek(0, io.SEEK_END),
+            about=str(chosen.scope),
+            tasks=chosen.scope.tasks,
+            events=len(chosen.numbers) - len(chosen.keys),
+            size=head.size,
+            later_events=chosen.later,
+            signed="export" in ledger.signers,
+            withheld=made.withheld,
+            foreign_profiles=made.foreign_profiles,
+            anchored_by=holders,
+            stamped_by=times.holders,
+        )
+
     if out is not None:
-        put_in_place(out, made.data, "the bundle")
-    return made
+        with placed(out, "the bundle") as target:
+            return write(target)
+    held = io.BytesIO()
+    return replace(write(held), data=held.getvalue())
+
+
+def _add_page(ledger: ContractLedger, target: IO[bytes], name: str) -> None:
+    """Put the report page into the bundle that was just written."""
+    size = target.seek(0, io.SEEK_END)
+    if size > _MOST_WITH_PAGE:
+        raise BundleError(
+            f"a bundle of {size} bytes is too large for a page that holds it (at most {_MOST_WITH_PAGE}): export it "
+            "without --report, and open it in the page that `a2a-ledger report` writes alone"
+        )
+    target.seek(0)
+    bundle = target.read()
+    exporter = ledger.signers.get("export")
+    made = add_report(bundle, filled_page(bundle, name=name), None if exporter is None else exporter.sign)
+    target.seek(0)
+    target.write(made)
 
 
 def _head_of(ledger: ContractLedger) -> tuple[str, Checkpoint]:
@@ -170,188 +261,3 @@ def _head_of(ledger: ContractLedger) -> tuple[str, Checkpoint]:
             )
         note = kept[1]
     return note, checkpoint_of(note)
-
-
-class _Maker:
-    """Collects the files of one bundle."""
-
-    def __init__(  # noqa: PLR0913, PLR0917 - what a bundle is made from
-        self, ledger: ContractLedger, story: TaskStory, note: str, head: Checkpoint, later: int, left_out: Withheld
-    ) -> None:
-        self._ledger = ledger
-        self._story = story
-        self._records = story.all
-        self._note = note
-        self._head = head
-        self._later = later
-        self._left_out = left_out
-        self._left_out_parts = 0
-        self._signer = ledger.signers.get("export")
-        self._files: dict[str, bytes] = {}
-        self._withheld: list[Json] = []
-        self._leaves = {
-            record.n: leaf(ledger.origin, record.n, bytes.fromhex(record.c), bytes.fromhex(record.t))
-            for record in self._records
-        }
-
-    def add_growth(self, since: Sequence[int]) -> None:
-        """Add a consistency proof from each of these sizes to the head."""
-        for size in since:
-            path = self._ledger.store.consistency(size, self._head.size)
-            self._files[f"{layout.CONSISTENCY}{size}-{self._head.size}"] = format_hashes(path).encode()
-
-    def add(self, files: Mapping[str, bytes]) -> None:
-        """Add further files."""
-        self._files |= files
-
-    def make(self) -> Exported:
-        """Return the bundle."""
-        at = self._ledger.clock()
-        self._add_log()
-        self._left_out.check({ref.id for record in self._records for ref in record.blobs.values()})
-        for record in self._records:
-            self._add_record(record)
-        self._add_streams()
-        self._add_keys()
-        self._add_replay()
-        claims = self._claims()
-        self._files[layout.CLAIMS] = canonical(claims)
-        self._files[layout.CUSTODY] = canonical(
-            {
-                "acquired_by": SOFTWARE,
-                "clock": "the clock of the recording machine; nobody attests to it",
-                "custodian": self._ledger.origin,
-                "exported_at": timestamp(at),
-                "hand_overs": [],
-            }
-        )
-        if self._signer is not None:
-            payload = statement(
-                [Subject(layout.LEAVES, sha256(self._files[layout.LEAVES]).hexdigest())],
-                EXPORT,
-                {
-                    **{name: claims[name] for name in SAID_TWICE},
-                    "at": timestamp(at),
-                    "exporter": self._signer.vkey,
-                    "tool": SOFTWARE,
-                },
-            )
-            self._files[layout.EXPORT_STATEMENT] = sign_envelope(payload, self._signer)
-        data = write_bundle(
-            self._files,
-            readme=readme(self._ledger.origin, self._story.task, self._head.size, self._later),
-            info={
-                "Bagging-Date": timestamp(at)[:10],
-                "External-Identifier": f"{self._ledger.origin}#task:{self._story.task}",
-                "Log-Size": str(self._head.size),
-            },
-            sign=None if self._signer is None else self._signer.sign,
-        )
-        return Exported(
-            data=data,
-            task=self._story.task,
-            events=len(self._story.events) + len(self._story.findings) + len(self._story.fetches),
-            foreign_profiles=tuple(self._foreign_profiles()),
-            size=self._head.size,
-            later_events=self._later,
-            signed=self._signer is not None,
-            withheld=self._left_out_parts,
-        )
-
-    def _add_log(self) -> None:
-        store, size = self._ledger.store, self._head.size
-        rows: list[IndexRow] = []
-        paths = store.inclusions([record.n for record in self._records], size)
-        for line, (record, path) in enumerate(zip(self._records, paths, strict=True), start=1):
-            body = record.blobs.get("body")
-            where = f"{layout.BLOBS}{body.id}" if body else "-"
-            rows.append(IndexRow(line, record.n, record.stream, record.ver, layout.record_file(record.n), where))
-            proof = Proof(record.n, tuple(path), self._note)
-            self._files[layout.proof_file(record.n)] = str(proof).encode()
-        self._files[layout.CHECKPOINT] = self._note.encode()
-        self._files[layout.LEAVES] = b"".join(raw + b"\n" for raw in self._leaves.values())
-        self._files[layout.INDEX] = index_text(rows)
-
-    def _add_record(self, record: Record) -> None:
-        self._files[layout.record_file(record.n)] = record.raw
-        self._files[layout.salt_file(record.n)] = record.salt
-        for role, ref in record.blobs.items():
-            stored = record.stored_parts(role)
-            if stored is None:
-                raise StoreError(f"blob {role} of event {record.n} is missing: run `a2a-ledger audit`")
-            parts = self._left_out.parts_of(record, role, stored)
-            self._left_out_parts += count_holes(parts) - count_holes(stored)
-            self._files |= blob_files(ref.id, parts)
-            for number, part in enumerate(parts):
-                if isinstance(part, Hole):
-                    self._withheld.append(
-                        {"blob": ref.id, "index": record.n, "part": number, "role": role, "size": part.length}
-                    )
-        if record.type == "violation.detected.v1":
-            self._files[layout.statement_file(record.n)] = record.content("statement") or b""
-
-    def _disclosed(self) -> list[tuple[str, list[Record]]]:
-        """Return the streams whose keys go along: the task's, that of its findings, and that of the log's keys."""
-        return [
-            (f"findings:{self._story.task}", self._story.findings),
-            ("ledger", self._story.keys),
-            (f"task:{self._story.task}", self._story.events),
-        ]
-
-    def _add_streams(self) -> None:
-        for stream, records in self._disclosed():
-            if records:
-                self._files[layout.stream_key_file(stream)] = self._ledger.store.keys.stream_key(stream)
-
-    def _add_keys(self) -> None:
-        files = key_files(self._story.keys)
-        self._files |= files
-        logs = [vkey.decode().strip() for name, vkey in files.items() if name.startswith(f"{layout.KEYS}log-")]
-        lines = [
-            "# What the exporter suggests. Nobody should trust a policy that came with the evidence:",
-            "# get the key of the log from its owner by another way, compare, and write a policy of your own.",
-            *(f"log {vkey}" for vkey in logs),
-            "quorum none",
-        ]
-        self._files[layout.POLICY_EXAMPLE] = "".join(f"{line}\n" for line in lines).encode()
-
-    def _add_replay(self) -> None:
-        profile = self._ledger.profile
-        self._files[layout.REPLAY_PROFILE] = profile.source
-        self._files[layout.ENGINE] = canonical(
-            {
-                "freshness": FRESHNESS,
-                "profile": profile.hash,
-                "rule_set": RULE_SET,
-                "software": SOFTWARE,
-                "verified_to": min(self._ledger.store.position(VERIFIER), self._head.size),
-            }
-        )
-        self._files[layout.EXPECTED] = expected_of({record.n: record for record in self._records})
-
-    def _foreign_profiles(self) -> list[str]:
-        """Return the profiles that something was recorded under and that are not the one of this ledger."""
-        under = {str(record.data["profile_hash"]) for record in self._records if "profile_hash" in record.data}
-        return sorted(under - {self._ledger.profile.hash})
-
-    def _checkpoint(self) -> JsonObject:
-        return {"root": self._head.root.hex(), "size": self._head.size}
-
-    def _ends(self) -> list[Json]:
-        return [{"stream": stream, "ver": records[-1].ver if records else -1} for stream, records in self._disclosed()]
-
-    def _claims(self) -> JsonObject:
-        return {
-            "checkpoint": self._checkpoint(),
-            "claims": list(cast("Sequence[Json]", LETTERS)),
-            "ends": self._ends(),
-            "events": len(self._records),
-            "form": layout.PROFILE,
-            "later_events": self._later,
-            "log": self._ledger.origin,
-            "not_claimed": list(cast("Sequence[Json]", NOT_CLAIMED)),
-            "peer": self._story.peer,
-            "signed": self._signer is not None,
-            "task": self._story.task,
-            "withheld": self._withheld,
-        }

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from a2a_ledger.verify.stated import NOT_CLAIMED
+from typing import TYPE_CHECKING
+
+from a2a_ledger.bundle import PROFILE
+
+if TYPE_CHECKING:
+    from a2a_ledger.verify.scope import Scope
+
+_PACKS = """\
+
+MANY FILES
+  Records, contents, proofs and statements stand in data/packs: in each pack one file behind
+  the other, a line with its length and its name, and then its octets.
+"""
 
 
-def readme(origin: str, task: str, size: int, later: int) -> str:
-    """Return it for a task, shown up to the head of this size, behind which so many later events of it lie."""
-    claims = "\n".join(f"  - {line}" for line in NOT_CLAIMED)
+def readme(origin: str, scope: Scope, size: int, later: int) -> str:
+    """Return it for what is shown up to the head of this size, behind which so many later events of it lie."""
+    claims = "\n".join(f"  - {line}" for line in scope.not_claimed)
+    one = scope.kind == "task"
+    title = "ONE TASK" if one else f"THE TASKS OF ONE {scope.kind.upper()}"
+    about = f"task {scope.value}" if one else f"{len(scope.tasks)} tasks, listed in data/claims.json"
+    task, streams, are = ("the task", "stream is", "it was") if one else ("these tasks", "streams are", "they were")
+    packs = "" if scope.profile == PROFILE else _PACKS
     return f"""\
-EVIDENCE OF ONE TASK BETWEEN TWO AGENTS (A2A)
+EVIDENCE OF {title} BETWEEN TWO AGENTS (A2A)
 
 This file holds what the log {origin}
-recorded about its task {task}:
-every event of that task up to the log's signed head of size {size},
-the agent cards that it was based on, and the findings about it.
-{later} later events of the task lie behind that head and are not in here.
+recorded about its {about}:
+every event of {task} up to the log's signed head of size {size},
+the agent cards that {are} based on, and the findings about it.
+{later} later events of {task} lie behind that head and are not in here.
 
 WHAT IS CLAIMED
   - The records are those that the log committed to when it signed that head.
-  - The task's stream is shown without a gap from its first event on.
+  - The {streams} shown without a gap from the first event on.
   - What was left out (credentials, the tails of very long bodies, what the exporter withholds)
-    is listed in data/claims.json.
+    is listed in {"data/claims.json" if scope.profile == PROFILE else "data/withheld.jsonl"}.
   - Deciding and judging again over these records gives the same result.
 
 WHAT IS NOT CLAIMED
@@ -39,4 +56,4 @@ HOW TO CHECK IT
   data/log/checkpoint is a C2SP signed note, data/log/proofs/* are C2SP proofs, and line n of
   data/log/events.jsonl is the leaf that the n-th proof is about. docs/format.md of the project
   (sections 11 and 12) says what every file means and what a verifier has to check.
-"""
+{packs}"""

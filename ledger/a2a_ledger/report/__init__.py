@@ -16,7 +16,20 @@ from importlib.resources import files
 from a2a_ledger.report.tables import tables
 
 SCRIPTS = (
-    *("octets", "archive", "json", "keys", "notes", "policy", "files", "records", "signed", "stated", "verify"),
+    *(
+        "octets",
+        "archive",
+        "json",
+        "keys",
+        "notes",
+        "policy",
+        "packs",
+        "files",
+        "records",
+        "signed",
+        "stated",
+        "verify",
+    ),
     *("build", "words", "octetview", "cards", "view", "main"),
 )
 """The page's scripts in the order in which they stand in it: what checks, then what shows."""

@@ -11,14 +11,14 @@ import types
 import typing
 from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import KINDS, NEEDED
+from a2a_ledger.bundle import KINDS, LARGER, NEEDED, ONLY_PACKED
 from a2a_ledger.divergence import RULE_SETS, RULES
-from a2a_ledger.events import EVENT_TYPES
+from a2a_ledger.events import EVENT_TYPES, Json
 from a2a_ledger.verify.report import TITLES
-from a2a_ledger.verify.stated import NOT_CLAIMED
+from a2a_ledger.verify.scope import NOT_ALL, NOT_CLAIMED
 
 if TYPE_CHECKING:
-    from a2a_ledger.events import Event, Json, JsonObject
+    from a2a_ledger.events import Event, JsonObject
 
 _PLAIN = {str: "text", int: "integer", bool: "boolean"}
 
@@ -28,7 +28,10 @@ def tables() -> JsonObject:
     return {
         "events": {name: _fields(cls) for name, cls in sorted(EVENT_TYPES.items())},
         "files": [[pattern.pattern, most] for pattern, most in KINDS],
+        "larger": list(LARGER),
+        "only_packed": ONLY_PACKED.pattern,
         "needed": list(NEEDED),
+        "not_all": NOT_ALL,
         "not_claimed": list(NOT_CLAIMED),
         "rule_sets": {name: [*sorted(rules)] for name, rules in RULE_SETS.items()},
         "rules": {

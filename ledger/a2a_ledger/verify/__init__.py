@@ -37,7 +37,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import SIGNATURE, Bundle, foreign_files, oversize_files, read_bundle
+from a2a_ledger.bundle import CLAIMS, SIGNATURE, Bundle, foreign_files, oversize_files, read_bundle
 from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
@@ -54,9 +54,10 @@ from a2a_ledger.verify.proven import (
 from a2a_ledger.verify.report import LETTERS, REQUIRED, Claim, Report, verdict_of
 from a2a_ledger.verify.reread import reread
 from a2a_ledger.verify.rerun import Rerun
+from a2a_ledger.verify.scope import Scope, scope_of
 from a2a_ledger.verify.shown import Shown
-from a2a_ledger.verify.signed import ExportStatement, check_export_signature, check_statements, ends_of, read_claims
-from a2a_ledger.verify.stated import check_claims, check_repeated
+from a2a_ledger.verify.signed import ExportStatement, check_export_signature, check_statements, read_claims
+from a2a_ledger.verify.stated import check_claims, check_repeated, listed
 from a2a_ledger.verify.times import judge_time, judge_witnesses
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from a2a_ledger.verify.proven import Head, ShownLeaf
 
 _MOST_NAMED = 3  # faults that a detail names before it counts the rest
+_MOST_STREAMS = 9  # streams that it names
 
 
 def verify(
@@ -140,19 +142,23 @@ class _Examination:
 
     def report(self, required: Sequence[str]) -> Report:
         """Do all steps and return the answer."""
-        faults = oversize_files(self.bundle.files)
+        bundle = self.bundle
+        files = {**bundle.files, **bundle.zipped}
+        faults = oversize_files(
+            {name: len(content) for name, content in files.items()}, packed=bundle.packed is not None
+        )
         about, not_established = "", tuple[str, ...]()
         if not faults:
-            faults = [*file_faults(self.bundle), *foreign_files(self.bundle.files)]  # step 2
+            faults = [*file_faults(bundle), *foreign_files(files, packed=bundle.packed is not None)]  # step 2
             try:
-                checkpoint = read_checkpoint(self.bundle)  # step 3
-                claimed = read_claims(self.bundle)
+                checkpoint = read_checkpoint(bundle)  # step 3
+                claimed = read_claims(bundle)
             except FormatError as problem:
                 faults = faults or [str(problem)]
             else:
                 about, not_established = self._judge_log(checkpoint, claimed, faults)
-        by = "" if SIGNATURE in self.bundle.files else "; nobody signed for them, so anybody may have left parts out"
-        self._say("I", faults, f"{len(self.bundle.files)} files are what the manifests say{by}")
+        by = "" if SIGNATURE in bundle.files else "; nobody signed for them, so anybody may have left parts out"
+        self._say("I", faults, f"{len(bundle.zipped)} files are what the manifests say{by}")
         self._say_the_rest()
         claims = tuple(self.claims[letter] for letter in LETTERS)
         verdict = verdict_of(claims, trusting=self.policy is not None, required=required)
@@ -170,25 +176,28 @@ class _Examination:
         if not leaves and not leaf_faults:
             leaf_faults.append("data/log/events.jsonl shows no event")
         self._say("P", leaf_faults, f"{len(leaves)} events are under checkpoint {checkpoint.size}")
-        export = ExportStatement(self.bundle, keys, leaves, checkpoint, claimed)
+        scope = scope_of(claimed, self.bundle.profile)
+        if scope is None:
+            faults.append(f"{CLAIMS}: does not say what the bundle is about as its form has it")
+            scope = Scope(self.bundle.profile, "task", str(claimed.get("task")), ())
+        export = ExportStatement(self.bundle, keys, leaves, checkpoint, claimed, scope)
         promised = claimed.get("signed") is True
-        task = str(claimed.get("task"))
         faults += check_export_signature(self.bundle, keys, checkpoint.size, promised=promised)
         faults += export.faults
         faults += keys.faults
-        faults += check_claims(claimed, shown, checkpoint)
-        faults += check_repeated(self.bundle, shown, checkpoint, task=task, at=export.at)
+        faults += check_claims(claimed, shown, checkpoint, scope)
+        faults += check_repeated(self.bundle, shown, checkpoint, scope, at=export.at)
         self.claims["W"] = judge_witnesses(head, self.policy)
         self.claims["T"] = judge_time(self.bundle, head, self.policy, _task_size(shown, leaves))
         self.claims["A"] = judge_earlier(self.bundle, head, self.earlier)
         self._say("C1", shown.faults, f"{len(shown.records)} records and their blobs are what their leaves commit to")
         self._judge_all_leaves(shown, leaves, checkpoint)
-        self._judge_streams(shown, export, head, task)
+        self._judge_streams(shown, export, head, scope)
         self._judge_gaps(shown, claimed)
         not_established = self._judge_replay(shown, leaves, keys, checkpoint)
-        return self._judge_peer(shown, checkpoint, task), not_established
+        return self._judge_peer(shown, checkpoint, scope), not_established
 
-    def _judge_streams(self, shown: Shown, export: ExportStatement, head: Head, task: str) -> None:
+    def _judge_streams(self, shown: Shown, export: ExportStatement, head: Head, scope: Scope) -> None:
         """Say whether the task's streams, and that of the log's keys, are whole (claim C2).
 
         Where a stream ends nobody can see but who has all leaves. So it is the word of an export key of a log that
@@ -204,13 +213,18 @@ class _Examination:
         by = "all leaves of the log are shown" if whole else "which the exporter signed"
         ends = ", ".join(
             f"{stream} versions 0..{shown.end(stream)}" if shown.end(stream) >= 0 else f"no {stream}"
-            for stream in ends_of(task)
+            for stream in scope.ends[:_MOST_STREAMS]
         )
+        more = len(scope.ends) - _MOST_STREAMS
+        ends += f" and {more} more streams" if more > 0 else ""
         self._say("C2", faults, f"{ends}, up to checkpoint {head.checkpoint.size}; {by}")
         if faults:
             return
         why, settle = "", ""
-        if f"task:{task}" not in shown.keyed:
+        without = [
+            stream for stream in scope.ends if stream.startswith(("task:", "peer:")) and stream not in shown.keyed
+        ]
+        if without or not scope.ends[1:]:
             why, settle = "the bundle discloses no task's stream key", "data/streams/task.<id>.key from the exporter"
         elif "ledger" not in shown.keyed:
             why, settle = "the stream of the log's own keys is not disclosed", "data/streams/ledger.key"
@@ -230,7 +244,7 @@ class _Examination:
             for gap in shown.gaps
         ]
         faults: list[str] = []
-        if not shown.faults and claimed.get("withheld") != found:
+        if not shown.faults and not listed(self.bundle, claimed.get("withheld"), found):
             faults.append(f"data/claims.json: its list of parts left out is not what is left out ({len(found)} parts)")
         if shown.faults:
             self.claims["X"] = Claim("X", "NOT PROVEN", "not all records could be read", "an intact bundle")
@@ -275,7 +289,7 @@ class _Examination:
             self.claims["R"] = Claim("R", "NOT PROVEN", detail, "a bundle with these events and parts")
         return rerun.not_established
 
-    def _judge_peer(self, shown: Shown, checkpoint: Checkpoint, task: str) -> str:
+    def _judge_peer(self, shown: Shown, checkpoint: Checkpoint, scope: Scope) -> str:
         """Say what the peer signed (claim S); return in one line what this bundle is."""
         from_peer = sum(
             record.type == "message.recorded.v1" and record.data.get("direction") == "in"
@@ -288,9 +302,10 @@ class _Examination:
             _some([f"{from_peer} messages are shown as received; the peer signed none of them", *cards]),
             "the peer's own ledger (`reconcile`), or message signatures",
         )
+        several = "" if scope.kind == "task" else f" of {len(scope.tasks)} tasks"
         peers = sorted({str(record.data["peer_url"]) for record in shown.records.values() if "peer_url" in record.data})
         return (
-            f"task {task}: {len(shown.records)} events recorded by {checkpoint.origin}; "
+            f"{scope}: {len(shown.records)} events{several} recorded by {checkpoint.origin}; "
             f"{', '.join(peers) or 'the peer'} signed none of them"
         )
 

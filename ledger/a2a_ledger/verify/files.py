@@ -20,8 +20,8 @@ def file_faults(bundle: Bundle) -> list[str]:
     faults = [f"{name} is missing from the bundle" for name in NEEDED if name not in bundle.files]
     if bundle.files[BAGIT] != BAGIT_TEXT:
         faults.append(f"{BAGIT}: not the two lines of BagIt 1.0 in UTF-8")
-    payload = {name for name in bundle.files if name.startswith("data/")}
-    tags = set(bundle.files) - payload - {TAG_MANIFEST, SIGNATURE}
+    payload = {name for name in bundle.zipped if name.startswith("data/")}
+    tags = set(bundle.zipped) - payload - {TAG_MANIFEST, SIGNATURE}
     for manifest, expected in ((TAG_MANIFEST, tags), (MANIFEST, payload)):
         try:
             listed = _read_manifest(bundle, manifest)
@@ -33,7 +33,7 @@ def file_faults(bundle: Bundle) -> list[str]:
         ]
         faults += [f"{name}: in the bundle, not listed in {manifest}" for name in sorted(expected - listed.keys())]
         for name in sorted(listed.keys() & expected):
-            found = hashlib.sha256(bundle.files[name]).hexdigest()
+            found = hashlib.sha256(bundle.zipped[name]).hexdigest()
             if found != listed[name]:
                 faults.append(f"{name}: manifest says {listed[name][:8]}…, file is {found[:8]}…")
     said = {fault.partition(":")[0] for fault in faults}

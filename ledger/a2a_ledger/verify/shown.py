@@ -129,7 +129,7 @@ class Shown:
         for number, part in enumerate(parts):
             if isinstance(part, Hole):
                 self._used.add(f"{folder}/{number}.hole")
-                if len(self.gaps) < _MOST_GAPS:
+                if len(self.gaps) < _MOST_GAPS or self._bundle.packed is not None:
                     self.gaps.append(Gap(n, role, blob, number, part.length))
             else:
                 self._used |= {f"{folder}/{number}", f"{folder}/{number}.salt"}
@@ -176,7 +176,7 @@ class Shown:
             for record in wrong
         ]
         self._check_nothing_follows(stream, key, last)
-        if stream.startswith("task:") and (findings := f"findings:{stream[5:]}") not in self.streams:
+        if stream.startswith(("task:", "peer:")) and (findings := findings_of(stream)) not in self.streams:
             self._check_nothing_follows(findings, findings_key(key), -1)
 
     def _check_nothing_follows(self, stream: str, key: bytes, last: int) -> None:
@@ -186,9 +186,11 @@ class Shown:
         self.stream_faults += [f"{record_file(n)}: leaf {n} is {stream} version {last + 1}, not shown" for n in later]
 
     def _task_key(self, stream: str) -> bytes | None:
-        """Return the disclosed key of the task whose findings a stream holds."""
+        """Return the disclosed key of the task, or the peer, whose findings a stream holds."""
         kind, _, name = stream.partition(":")
-        return self._bundle.stream_key(f"task:{name}") if kind == "findings" else None
+        if kind != "findings":
+            return None
+        return self._bundle.stream_key(name if name.startswith("peer:") else f"task:{name}")
 
     def _commits_to(self, stream: str, first: Record, key: bytes) -> bool:
         """Say whether a stream commits to this key: by its name, or in version 0 and through its task's key."""
@@ -229,6 +231,11 @@ class Shown:
     def end(self, stream: str) -> int:
         """Return the last shown version of a stream, -1 if none is shown."""
         return self.streams[stream][-1].ver if stream in self.streams else -1
+
+
+def findings_of(stream: str) -> str:
+    """Return the stream of the findings about a task or a peer, by the stream of its events."""
+    return f"findings:{stream.removeprefix('task:')}"
 
 
 def references(value: Json) -> Iterator[tuple[str, int, str]]:

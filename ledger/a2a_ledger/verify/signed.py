@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from a2a_ledger.statement import Statement
     from a2a_ledger.verify.key_events import Keys
     from a2a_ledger.verify.proven import ShownLeaf
+    from a2a_ledger.verify.scope import Scope
     from a2a_ledger.verify.shown import Shown
 
 EXPORT: Final = BASE_URI + "export/v1"
@@ -42,10 +43,7 @@ EXPORT: Final = BASE_URI + "export/v1"
 
 _VIOLATION_TYPE = "violation.detected.v1"
 _PEER_WIDE = "weaker-authorization"  # of all rules the one that is about many tasks of a peer
-SAID_TWICE: Final = ("checkpoint", "ends", "later_events", "peer", "task", "withheld")
-"""Members that the export's statement and `data/claims.json` have in common."""
-
-_EXPORT_MEMBERS = frozenset({*SAID_TWICE, "at", "exporter", "tool"})
+_OWN_MEMBERS = ("at", "exporter", "tool")  # of the export's statement, beside what it repeats
 _AS_RECORDED = (
     *("about", "basis", "certainty", "not_established", "observed", "profile_hash", "rule", "rule_set", "subject"),
 )
@@ -89,9 +87,16 @@ class ExportStatement:
         faults: what is wrong with it as a file (claim I).
     """
 
-    def __init__(
-        self, bundle: Bundle, keys: Keys, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint, claimed: JsonObject
+    def __init__(  # noqa: PLR0913, PLR0917 - what is signed, and all that it is held against
+        self,
+        bundle: Bundle,
+        keys: Keys,
+        leaves: Mapping[int, ShownLeaf],
+        checkpoint: Checkpoint,
+        claimed: JsonObject,
+        scope: Scope,
     ) -> None:
+        self._scope = scope
         self.ends: dict[str, int] = {}
         self.at = ""
         self.faults: list[str] = []
@@ -117,24 +122,19 @@ class ExportStatement:
             raise FormatError(f"expected predicate type {EXPORT}, found {statement.predicate_type[:80]}")
         if statement.subjects != (shown_subject(leaves.values()),):
             raise FormatError("its subject is not the leaves that the bundle shows")
-        if said.keys() != _EXPORT_MEMBERS:
-            raise FormatError(f"expected exactly the members {sorted(_EXPORT_MEMBERS)}, found {sorted(said)}")
-        for name in SAID_TWICE:
+        expected = {*self._scope.said_twice, *_OWN_MEMBERS}
+        if said.keys() != expected:
+            raise FormatError(f"expected exactly the members {sorted(expected)}, found {sorted(said)}")
+        for name in self._scope.said_twice:
             if name not in claimed or canonical(said[name]) != canonical(claimed[name]):
                 raise FormatError(f"says another {name} than {CLAIMS}")
         at, tool = said["at"], said["tool"]
         if not isinstance(at, str) or not isinstance(tool, str) or said["exporter"] not in signers:
             raise FormatError("expected `at` and `tool` as texts, and `exporter` as the vkey that signed")
         ends = read_ends(said["ends"])
-        expected = ends_of(str(said["task"]))
-        if sorted(ends) != expected:
-            raise FormatError(f"its `ends` are of {sorted(ends)}, expected {expected}, each once")
+        if sorted(ends) != self._scope.ends:
+            raise FormatError(f"its `ends` are of {sorted(ends)}, expected {self._scope.ends}, each once")
         self.ends, self.at = ends, at
-
-
-def ends_of(task: str) -> list[str]:
-    """Return the streams whose ends an export states, sorted."""
-    return [f"findings:{task}", "ledger", f"task:{task}"]
 
 
 def read_ends(value: Json) -> dict[str, int]:

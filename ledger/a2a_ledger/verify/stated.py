@@ -8,14 +8,15 @@ that the shown events do not say: a reader who sees only these files is told the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import BAG_INFO, CLAIMS, CUSTODY, EXPECTED, KEYS, PROFILE
+from a2a_ledger.bundle import BAG_INFO, CLAIMS, CUSTODY, EXPECTED, KEYS, WITHHELD
 from a2a_ledger.codec import canonical
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.keys import parse_vkey
 from a2a_ledger.verify.report import LETTERS
-from a2a_ledger.verify.signed import ends_of
+from a2a_ledger.verify.scope import peer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,79 +24,66 @@ if TYPE_CHECKING:
     from a2a_ledger.bundle import Bundle
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Record
-    from a2a_ledger.events import JsonObject
+    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.verify.scope import Scope
     from a2a_ledger.verify.shown import Shown
 
-NOT_CLAIMED: Final = (
-    "that the peer sent these messages: the peer signed none of them",
-    "that anything was recorded at the time that `at` states: it is the recorder's own clock",
-    "that nothing happened which the recorder did not see",
-    "that the log has no later events of this task than the bundle shows",
-    "that a change of the peer's card breaks A2A: a finding says that the peer left the frozen contract",
-)
-"""What no bundle of this form claims, in plain sentences."""
-
-_TASK = re.compile(r"[0-9a-f]{40}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _OUTCOME = ("decision", "reason", "rule", "about", "certainty")
 _JUDGED = frozenset({"freshness.decided.v1", "violation.detected.v1"})
 _CUSTODY = frozenset({"acquired_by", "clock", "custodian", "exported_at", "hand_overs"})
 
 
-def peer_of(events: Iterable[Record]) -> str:
-    """Return the peer that a task's events name first, "" if none does."""
-    return next((str(record.data["peer"]) for record in events if "peer" in record.data), "")
-
-
-def check_claims(claimed: JsonObject, shown: Shown, checkpoint: Checkpoint) -> list[str]:
+def check_claims(claimed: JsonObject, shown: Shown, checkpoint: Checkpoint, scope: Scope) -> list[str]:
     """Return one sentence for each member of `data/claims.json` that is not what the bundle shows.
 
     `withheld` is a claim of its own (X) and is not judged here; what cannot be seen in a bundle
     (`later_events`, `signed`) is judged as to its form.
     """
-    task, later, signed = claimed.get("task"), claimed.get("later_events"), claimed.get("signed")
-    if not isinstance(task, str) or not _TASK.fullmatch(task):
-        return [f"{CLAIMS}: task is 40 hex digits"]
+    later, signed = claimed.get("later_events"), claimed.get("signed")
     if type(later) is not int or later < 0 or not isinstance(signed, bool):
         return [f"{CLAIMS}: later_events is a number from 0 on, and signed true or false"]
     expected: JsonObject = {
         "checkpoint": {"root": checkpoint.root.hex(), "size": checkpoint.size},
         "claims": list(LETTERS),
-        "ends": [{"stream": stream, "ver": shown.end(stream)} for stream in ends_of(task)],
+        "ends": [{"stream": stream, "ver": shown.end(stream)} for stream in scope.ends],
         "events": len(shown.records),
-        "form": PROFILE,
+        "form": scope.profile,
         "later_events": later,
         "log": checkpoint.origin,
-        "not_claimed": list(NOT_CLAIMED),
-        "peer": peer_of(shown.streams.get(f"task:{task}", ())),
+        "not_claimed": scope.not_claimed,
         "signed": signed,
-        "task": task,
         "withheld": [],
+        **scope.members([peer_of(shown.streams.get(f"task:{task}", ())) for task in scope.tasks]),
     }
     faults = [
         f"{CLAIMS}: its {name} is not what the bundle shows"
         for name in sorted(expected.keys() | claimed.keys())
         if name != "withheld" and _other(name, expected, claimed)
     ]
-    known = {*ends_of(task)}
-    return faults + [
-        f"{CLAIMS}: {stream} is shown, which is neither of task {task} nor of a peer"
-        for stream in shown.streams
-        if stream not in known and not stream.startswith(("peer:", "findings:peer:"))
-    ]
+    return faults + [f"{CLAIMS}: {fault}" for fault in scope.strangers(shown.streams)]
+
+
+def listed(bundle: Bundle, withheld: Json, gaps: list[Json]) -> bool:
+    """Say whether the bundle lists just these gaps: in its claims, or in a file that these name by its digest."""
+    if bundle.packed is None:
+        return withheld == gaps
+    lines = b"".join(canonical(gap) + b"\n" for gap in gaps)
+    stated: Json = {"parts": len(gaps), "sha256": sha256(lines).hexdigest()}
+    return bundle.files.get(WITHHELD) == lines and withheld == stated
 
 
 def _other(name: str, expected: JsonObject, claimed: JsonObject) -> bool:
     return name not in expected or name not in claimed or canonical(expected[name]) != canonical(claimed[name])
 
 
-def check_repeated(bundle: Bundle, shown: Shown, checkpoint: Checkpoint, *, task: str, at: str) -> list[str]:
+def check_repeated(bundle: Bundle, shown: Shown, checkpoint: Checkpoint, scope: Scope, *, at: str) -> list[str]:
     """Return faults of the other files that repeat facts; `at`: when the export's statement says that it was made."""
     checks: tuple[Callable[[], list[str]], ...] = (
         lambda: _check_keys(bundle, shown),
         lambda: _check_expected(bundle, shown),
         lambda: _check_custody(bundle, checkpoint.origin, at),
-        lambda: _check_info(bundle, checkpoint, task),
+        lambda: _check_info(bundle, checkpoint, scope),
     )
     faults: list[str] = []
     for check in checks:
@@ -162,15 +150,15 @@ def _check_custody(bundle: Bundle, origin: str, at: str) -> list[str]:
     return []
 
 
-def _check_info(bundle: Bundle, checkpoint: Checkpoint, task: str) -> list[str]:
+def _check_info(bundle: Bundle, checkpoint: Checkpoint, scope: Scope) -> list[str]:
     """BagIt's own labels say nothing else about the bundle than it shows."""
     *lines, end = bundle.text(BAG_INFO).split("\n")
     if end:
         return [f"{BAG_INFO}: the last line does not end in a line feed"]
-    payload = [content for name, content in bundle.files.items() if name.startswith("data/")]
+    payload = [content for name, content in bundle.zipped.items() if name.startswith("data/")]
     expected = [
-        f"BagIt-Profile-Identifier: {PROFILE}",
-        f"External-Identifier: {checkpoint.origin}#task:{task}",
+        f"BagIt-Profile-Identifier: {scope.profile}",
+        f"External-Identifier: {checkpoint.origin}#{scope.identifier}",
         f"Log-Size: {checkpoint.size}",
         f"Payload-Oxum: {sum(map(len, payload))}.{len(payload)}",
     ]

@@ -5,17 +5,28 @@ const KINDS = TABLES.files.map(([pattern, most]) => [new RegExp(`^(?:${pattern})
 const BAGIT = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
 const INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody";
 
-const mostOf = (name) => KINDS.find(([pattern]) => pattern.test(name))?.[1];
+const ONLY_PACKED = new RegExp(`^(?:${TABLES.only_packed})$`);
+
+/** How large a file may be, in a bundle with packs or without; undefined: it has no such file. */
+function mostOf(name, packed = false) {
+  if (packed && (TABLES.larger.includes(name) || ONLY_PACKED.test(name))) return LIMITS.file;
+  return KINDS.find(([pattern]) => pattern.test(name))?.[1];
+}
 
 /** A bundle's files in memory. */
 class Bundle {
   constructor({ files, damaged }) {
-    this.files = files;
+    this.zipped = files;
+    this.packed = [...files.keys()].some((name) => name.startsWith(PACKS));
     this.damaged = damaged;
     for (const name of ["bagit.txt", "manifest-sha256.txt", "tagmanifest-sha256.txt"]) {
       if (!files.has(name)) throw new Problem(`this zip is no evidence bundle: ${name} is missing`);
     }
+    this.files = unpack(files);
   }
+
+  /** Every file of the zip and of its packs. */
+  get all() { return new Map([...this.zipped, ...this.files]); }
 
   read(name) {
     const octets = this.files.get(name);
@@ -87,14 +98,14 @@ const recordFile = (n) => `data/records/${n}.json`;
 const statementFile = (n) => `data/statements/${n}.dsse.json`;
 const streamKeyFile = (stream) => `data/streams/${stream.replaceAll(":", ".")}.key`;
 
-const oversize = (files) => [...files].filter(([name, octets]) => octets.length > (mostOf(name) ?? Infinity))
-  .map(([name, octets]) => `${name}: ${octets.length} octets; such a file may have ${mostOf(name)}`).sort();
-const foreign = (files) => [...files.keys()].filter((name) => mostOf(name) === undefined).sort().map((name) => `${name}: a bundle has no such file`);
+const oversize = ({ all, packed }) => [...all].filter(([name, octets]) => octets.length > (mostOf(name, packed) ?? Infinity))
+  .map(([name, octets]) => `${name}: ${octets.length} octets; such a file may have ${mostOf(name, packed)}`).sort();
+const foreign = ({ all, packed }) => [...all.keys()].filter((name) => mostOf(name, packed) === undefined).sort().map((name) => `${name}: a bundle has no such file`);
 
 /** One sentence for each file that is not what the manifests say. */
 async function manifestFaults(bundle) {
   const faults = new Map();
-  const names = [...bundle.files.keys()];
+  const names = [...bundle.zipped.keys()];
   for (const name of TABLES.needed) if (!bundle.files.has(name)) faults.set(name, "missing from the bundle");
   if (String.fromCharCode(...bundle.read("bagit.txt")) !== BAGIT) faults.set("bagit.txt", "not the two lines of BagIt 1.0 in UTF-8");
   const payload = new Set(names.filter((name) => name.startsWith("data/")));
@@ -113,7 +124,7 @@ async function manifestFaults(bundle) {
     for (const name of [...expected].sort()) {
       const stated = listed.get(name);
       if (stated === undefined) faults.set(name, `in the bundle, not listed in ${manifest}`);
-      else if (hex(await digest(bundle.read(name))) !== stated) faults.set(name, `not what ${manifest} says: changed`);
+      else if (hex(await digest(bundle.zipped.get(name))) !== stated) faults.set(name, `not what ${manifest} says: changed`);
     }
   }
   for (const name of bundle.damaged) if (!faults.has(name)) faults.set(name, "does not fit its checksum in the zip");

@@ -40,7 +40,10 @@ function unbase64(text, what = "base64") {
   return octets;
 }
 
-function joined(...pieces) {
+const joined = (...pieces) => concat(pieces);
+
+/** One behind the other; a list, since there may be more of them than a function takes. */
+function concat(pieces) {
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
   let at = 0;
   for (const piece of pieces) {

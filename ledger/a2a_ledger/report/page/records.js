@@ -126,7 +126,9 @@ class Shown {
   }
 
   taskKey(stream) {
-    return stream.startsWith("findings:") ? this.bundle.streamKey(`task:${stream.slice(9)}`) : null;
+    if (!stream.startsWith("findings:")) return null;
+    const owner = stream.slice(9);
+    return this.bundle.streamKey(owner.startsWith("peer:") ? owner : `task:${owner}`);
   }
 
   /** Where the key is disclosed: it is the stream's own, no version is missing, every tag is right, nothing follows. */
@@ -156,8 +158,8 @@ class Shown {
     if (there.size !== last + 1) this.streamFaults.push(`${stream}: versions are missing; ${there.size} of ${last + 1} are shown`);
     for (const record of records) if (record.t !== streamTag(key, record.ver)) this.streamFaults.push(`leaf ${record.n} does not carry the tag of ${stream} version ${record.ver}`);
     this.checkNothingFollows(stream, key, last);
-    const findings = `findings:${stream.slice(5)}`;
-    if (stream.startsWith("task:") && !this.streams.has(findings)) this.checkNothingFollows(findings, findingsKey(key), -1);
+    const findings = `findings:${stream.replace(/^task:/, "")}`;
+    if (/^(?:task|peer):/.test(stream) && !this.streams.has(findings)) this.checkNothingFollows(findings, findingsKey(key), -1);
   }
 
   checkNothingFollows(stream, key, last) {

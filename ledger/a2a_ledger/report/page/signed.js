@@ -117,11 +117,8 @@ async function exportSignatureFaults(bundle, keys, size, promised) {
   return [`${name}: signed by no export key of the log`];
 }
 
-const SAID_TWICE = ["checkpoint", "ends", "later_events", "peer", "task", "withheld"];
-const endsOf = (task) => [`findings:${task}`, "ledger", `task:${task}`];
-
 /** The exporter's statement: {ends: Map or null, at, faults}. */
-async function exportStatement(bundle, keys, leaves, checkpoint, claimed) {
+async function exportStatement(bundle, keys, leaves, checkpoint, claimed, scope) {
   const name = "data/export.dsse.json", said = { ends: null, at: "", faults: [] };
   const promised = claimed.signed === true;
   if (bundle.files.has(name) !== promised) said.faults.push(`${name} is ${promised ? "missing" : "there"}, and claims.json says otherwise`);
@@ -130,17 +127,17 @@ async function exportStatement(bundle, keys, leaves, checkpoint, claimed) {
     const { payload, signers } = await openEnvelope(bundle.read(name), keys.speaking("export", checkpoint.size), name);
     const { predicate, predicateType, subject } = parseStatement(payload);
     if (predicateType !== `${BASE}export/v1`) throw new Problem("another predicate type");
-    const lines = joined(...[...leaves.values()].flatMap((leaf) => [leaf.raw, Uint8Array.of(10)]));
+    const lines = concat([...leaves.values()].flatMap((leaf) => [leaf.raw, Uint8Array.of(10)]));
     if (subject.length !== 1 || subject[0].name !== "data/log/events.jsonl" || subject[0].digest.sha256 !== hex(sha256(lines))) throw new Problem("its subject is not the leaves that the bundle shows");
-    if (!exactly(predicate, [...SAID_TWICE, "at", "exporter", "tool"])) throw new Problem("other members than an export has");
-    for (const member of SAID_TWICE) if (!has(claimed, member) || !equal(predicate[member], claimed[member])) throw new Problem(`says another ${member} than claims.json`);
+    if (!exactly(predicate, [...saidTwice(scope), "at", "exporter", "tool"])) throw new Problem("other members than an export has");
+    for (const member of saidTwice(scope)) if (!has(claimed, member) || !equal(predicate[member], claimed[member])) throw new Problem(`says another ${member} than claims.json`);
     if (typeof predicate.at !== "string" || typeof predicate.tool !== "string" || !signers.some((key) => key.vkey === predicate.exporter)) throw new Problem("`exporter` is the vkey that signed");
     const ends = new Map();
     for (const end of Array.isArray(predicate.ends) ? predicate.ends : [null]) {
       if (!exactly(end, ["stream", "ver"]) || typeof end.stream !== "string" || !Number.isSafeInteger(end.ver) || end.ver < -1 || ends.has(end.stream)) throw new Problem("`ends` has another form");
       ends.set(end.stream, end.ver);
     }
-    if (!equal([...ends.keys()].sort(), endsOf(String(predicate.task)))) throw new Problem("its `ends` are of other streams");
+    if (!equal([...ends.keys()].sort(), endsOf(scope))) throw new Problem("its `ends` are of other streams");
     Object.assign(said, { ends, at: predicate.at });
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;

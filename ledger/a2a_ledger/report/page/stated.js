@@ -2,32 +2,26 @@
 
 const TASK = /^[0-9a-f]{40}$/, TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-function claimsFaults(claimed, shown, checkpoint) {
-  const name = "data/claims.json", { task, later_events: later, signed } = claimed;
-  if (typeof task !== "string" || !TASK.test(task)) return [`${name}: task is 40 hex digits`];
+function claimsFaults(claimed, shown, checkpoint, scope) {
+  const name = "data/claims.json", { later_events: later, signed } = claimed;
   if (!isCount(later) || typeof signed !== "boolean") return [`${name}: later_events is a number from 0 on, and signed true or false`];
-  const own = shown.streams.get(`task:${task}`) || [];
   const expected = {
     checkpoint: { root: hex(checkpoint.root), size: Number(checkpoint.size) }, claims: LETTERS,
-    ends: endsOf(task).map((stream) => ({ stream, ver: shown.end(stream) })), events: shown.records.size, form: "a2a-evidence/1", later_events: later, log: checkpoint.origin,
-    not_claimed: TABLES.not_claimed, peer: String(own.find(({ data }) => has(data, "peer"))?.data.peer ?? ""), signed, task, withheld: [],
+    ends: endsOf(scope).map((stream) => ({ stream, ver: shown.end(stream) })), events: shown.records.size, form: formOf(scope), later_events: later, log: checkpoint.origin,
+    not_claimed: notClaimed(scope), signed, withheld: [], ...scopeMembers(scope, shown),
   };
   const faults = [...new Set([...Object.keys(expected), ...Object.keys(claimed)])].sort()
     .filter((member) => member !== "withheld" && !(has(expected, member) && has(claimed, member) && equal(expected[member], claimed[member])))
     .map((member) => `${name}: its ${member} is not what the bundle shows`);
-  const known = endsOf(task);
-  for (const stream of shown.streams.keys()) {
-    if (!known.includes(stream) && !stream.startsWith("peer:") && !stream.startsWith("findings:peer:")) faults.push(`${name}: ${stream} is shown, which is neither of the task nor of a peer`);
-  }
-  return faults;
+  return [...faults, ...strangers(scope, shown).map((fault) => `${name}: ${fault}`)];
 }
 
 /** Faults of the keys for comparison, expected.jsonl, custody.json and bag-info.txt. */
-function repeatedFaults(bundle, shown, checkpoint, task, at) {
+function repeatedFaults(bundle, shown, checkpoint, scope, at) {
   const faults = [];
   for (const check of [keyFileFaults, expectedFaults, custodyFaults, infoFaults]) {
     try {
-      faults.push(...check(bundle, shown, checkpoint, task, at));
+      faults.push(...check(bundle, shown, checkpoint, scope, at));
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       faults.push(problem.message);
@@ -56,7 +50,7 @@ function expectedFaults(bundle, shown) {
   return same(bundle.read(name), utf8(lines.join(""))) ? [] : [`${name}: not the outcome of the decisions and findings that are shown`];
 }
 
-function custodyFaults(bundle, shown, checkpoint, task, at) {
+function custodyFaults(bundle, shown, checkpoint, scope, at) {
   const name = "data/custody.json", custody = bundle.json(name);
   if (!exactly(custody, ["acquired_by", "clock", "custodian", "exported_at", "hand_overs"])) throw new Problem(`${name}: other members than custody has`);
   const texts = typeof custody.acquired_by === "string" && typeof custody.clock === "string";
@@ -65,12 +59,12 @@ function custodyFaults(bundle, shown, checkpoint, task, at) {
   return [];
 }
 
-function infoFaults(bundle, shown, checkpoint, task) {
+function infoFaults(bundle, shown, checkpoint, scope) {
   const name = "bag-info.txt", lines = bundle.text(name).split("\n");
   if (lines.pop() !== "") return [`${name}: the last line does not end in a line feed`];
-  const payload = [...bundle.files].filter(([one]) => one.startsWith("data/"));
+  const payload = [...bundle.zipped].filter(([one]) => one.startsWith("data/"));
   const expected = [
-    "BagIt-Profile-Identifier: a2a-evidence/1", `External-Identifier: ${checkpoint.origin}#task:${task}`, `Log-Size: ${checkpoint.size}`,
+    `BagIt-Profile-Identifier: ${formOf(scope)}`, `External-Identifier: ${checkpoint.origin}#${identifierOf(scope)}`, `Log-Size: ${checkpoint.size}`,
     `Payload-Oxum: ${payload.reduce((sum, [, octets]) => sum + octets.length, 0)}.${payload.length}`,
   ];
   const dates = lines.filter((line) => /^Bagging-Date: \d{4}-\d\d-\d\d$/.test(line));

@@ -40,9 +40,9 @@ class Examination {
 
   async report() {
     const { bundle } = this;
-    let faults = oversize(bundle.files);
+    let faults = oversize(bundle);
     if (!faults.length) {
-      faults = [...(await manifestFaults(bundle)), ...foreign(bundle.files)];
+      faults = [...(await manifestFaults(bundle)), ...foreign(bundle)];
       let checkpoint = null, claimed = null;
       try {
         checkpoint = parseCheckpoint(parseNote(bundle.read("data/log/checkpoint")).text);
@@ -56,7 +56,7 @@ class Examination {
       if (claimed !== null) await this.judgeLog(checkpoint, claimed, faults);
     }
     const unsigned = bundle.files.has("tagmanifest-sha256.txt.sig") ? "" : "; nobody signed for them, so anybody may have left parts out";
-    this.judge("I", faults, `${bundle.files.size} files are what the manifests say${unsigned}`);
+    this.judge("I", faults, `${bundle.zipped.size} files are what the manifests say${unsigned}`);
     if (!faults.length && !canVerify && !unsigned) this.say("I", "NOT PROVEN", `the manifests hold; ${NO_SIGNATURES}`, "a newer browser");
     for (const letter of LETTERS) if (!this.claims.has(letter)) this.say(letter, "NOT PROVEN", "the checkpoint or the claims cannot be read", "an intact bundle");
     const claims = LETTERS.map((letter) => this.claims.get(letter));
@@ -72,10 +72,15 @@ class Examination {
     leafFaults.push(...inclusionFaults(bundle, leaves, checkpoint));
     if (!leaves.size && !leafFaults.length) leafFaults.push("data/log/events.jsonl shows no event");
     this.judge("P", leafFaults, `${leaves.size} events are under checkpoint ${checkpoint.size}`);
-    const said = await exportStatement(bundle, keys, leaves, checkpoint, claimed);
-    Object.assign(this, { claimed, checkpoint, task: String(claimed.task) });
+    let scope = scopeOf(claimed, bundle.packed);
+    if (scope === null) {
+      faults.push("data/claims.json: does not say what the bundle is about");
+      scope = { packed: bundle.packed, kind: "task", value: String(claimed.task), tasks: [] };
+    }
+    const said = await exportStatement(bundle, keys, leaves, checkpoint, claimed, scope);
+    Object.assign(this, { claimed, checkpoint, scope });
     faults.push(...(await exportSignatureFaults(bundle, keys, checkpoint.size, claimed.signed === true)), ...said.faults, ...keys.faults);
-    faults.push(...claimsFaults(claimed, shown, checkpoint), ...repeatedFaults(bundle, shown, checkpoint, this.task, said.at));
+    faults.push(...claimsFaults(claimed, shown, checkpoint, scope), ...repeatedFaults(bundle, shown, checkpoint, scope, said.at));
     this.judgeWitnesses(head);
     this.judgeTime(head);
     await this.judgeEarlier(head);
@@ -192,14 +197,15 @@ class Examination {
   }
 
   judgeStreams(shown, said, head) {
-    const faults = [...shown.streamFaults], { task } = this;
+    const faults = [...shown.streamFaults], streams = endsOf(this.scope);
     for (const [stream, ver] of said.ends || []) if (shown.end(stream) !== ver) faults.push(`${stream}: the exporter signed that it ends at version ${ver}, shown is ${shown.end(stream)}`);
     const whole = this.claims.get("C3").status === "VALID";
-    const ends = endsOf(task).map((stream) => (shown.end(stream) < 0 ? `no ${stream}` : `${stream} versions 0 to ${shown.end(stream)}`)).join(", ");
+    const ends = streams.slice(0, 9).map((stream) => (shown.end(stream) < 0 ? `no ${stream}` : `${stream} versions 0 to ${shown.end(stream)}`)).join(", ");
     this.judge("C2", faults, `${ends}, up to checkpoint ${head.checkpoint.size}; ${whole ? "all leaves of the log are shown" : "which the exporter signed"}`);
     if (faults.length) return;
     const open = (why, settle) => this.say("C2", "NOT PROVEN", why, settle);
-    if (!shown.keyed.has(`task:${task}`)) open("the bundle discloses no task's stream key", "that key from the exporter");
+    const needed = streams.filter((stream) => stream.startsWith("task:") || stream.startsWith("peer:"));
+    if (!needed.length || needed.some((stream) => !shown.keyed.has(stream))) open("the bundle discloses no task's stream key", "that key from the exporter");
     else if (!shown.keyed.has("ledger")) open("the stream of the log's own keys is not disclosed", "data/streams/ledger.key");
     else if (!whole && !said.ends?.size) open("no exporter signed where the streams end: anybody may have left out their last events", "a bundle signed by the log's export key, or all leaves of the log");
     else if (!whole && !head.trusted) open("the exporter who signed where the streams end is not known to belong to a log that you trust", "the log's key, by another way");
@@ -207,7 +213,7 @@ class Examination {
 
   judgeGaps(shown, claimed) {
     if (shown.faults.length) return this.say("X", "NOT PROVEN", "not all records could be read", "an intact bundle");
-    const faults = equal(claimed.withheld, shown.gaps) ? [] : ["data/claims.json: its list of parts left out is not what is left out"];
+    const faults = listed(this.bundle, claimed.withheld, shown.gaps) ? [] : ["data/claims.json: its list of parts left out is not what is left out"];
     const since = [...shown.erased, ...shown.unread], later = since.length ? `; since recorded: ${some(since)}` : "";
     return this.judge("X", faults, (shown.gaps.length ? `${shown.gaps.length} parts are left out; length and commitment of each are intact` : "nothing is left out") + later);
   }
@@ -228,7 +234,7 @@ class Examination {
     const cards = this.policy?.cards ? "; your keys for cards are not used here, this page judges no card's signature" : "";
     this.say("S", "NOT PROVEN", `${received} messages are shown as received; the peer signed none of them${cards}`, "the peer's own ledger (reconcile), or message signatures");
     const peers = [...new Set(records.filter(({ data }) => typeof data.peer_url === "string").map(({ data }) => data.peer_url))].sort();
-    this.about = `task ${this.task}: ${records.length} events recorded by ${checkpoint.origin}; ${peers.join(", ") || "the peer"} signed none of them`;
+    this.about = `${this.scope.kind} ${this.scope.value}: ${records.length} events recorded by ${checkpoint.origin}; ${peers.join(", ") || "the peer"} signed none of them`;
   }
 }
 

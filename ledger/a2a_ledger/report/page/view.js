@@ -134,8 +134,8 @@ function withheldSection(shown) {
     ...erased.map((record) => make("p", {}, "Erased: ", ...told(record).words, " ", place(record.n))));
 }
 
-function limitsSection({ task, claimed }) {
-  const later = isCount(claimed?.later_events) ? `The exporter states ${counted(claimed.later_events, "later event")} of this task behind the checkpoint.` : "";
-  return section("limits", "What is not claimed", make("ul", {}, ...TABLES.not_claimed.map((line) => make("li", {}, line)), make("li", {}, "that the recorder decided and judged rightly: this page does not judge again")),
-    later ? make("p", {}, later) : "", task ? make("p", { class: "soft" }, "Task ", data(task)) : "");
+function limitsSection({ scope, claimed }) {
+  const later = isCount(claimed?.later_events) ? `The exporter states ${counted(claimed.later_events, "later event")} of it behind the checkpoint.` : "";
+  return section("limits", "What is not claimed", make("ul", {}, ...(scope ? notClaimed(scope) : TABLES.not_claimed).map((line) => make("li", {}, line)), make("li", {}, "that the recorder decided and judged rightly: this page does not judge again")),
+    later ? make("p", {}, later) : "", scope ? make("p", { class: "soft" }, `About ${scope.kind} `, data(scope.value), scope.packed ? `: ${counted(scope.tasks.length, "task")}` : "") : "");
 }

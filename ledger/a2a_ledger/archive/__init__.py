@@ -11,36 +11,34 @@ written to disk. docs/format.md section 11 lists the rules.
 
 from __future__ import annotations
 
-import re
+import io
 import struct
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.archive.form import (
+    CENTRAL,
+    CENTRAL_MAGIC,
+    DEFLATED,
+    END,
+    END_MAGIC,
+    LOCAL,
+    LOCAL_MAGIC,
+    MAX_FILE,
+    MAX_FILES,
+    MAX_RATIO,
+    MAX_TOTAL,
+    STORED,
+    check_names,
+)
+from a2a_ledger.archive.writer import ArchiveWriter
 from a2a_ledger.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_FILES = 10_000
-MAX_TOTAL = 1 << 30
-MAX_FILE = 64 << 20
-MAX_RATIO = 200
-_WORTH_PACKING = 1024
-_LEVEL = 6  # of zlib's default
-
-_LOCAL = struct.Struct("<4s5H3I2H")
-_CENTRAL = struct.Struct("<4s6H3I5H2I")
-_END = struct.Struct("<4s4H2IH")
-_LOCAL_MAGIC, _CENTRAL_MAGIC, _END_MAGIC = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
-_STORED, _DEFLATED = 0, 8
-_MADE_BY_UNIX = 3 << 8 | 20
-_VERSION_NEEDED = 20
-_DOS_DATE_1980_01_01 = 0x21
-_REGULAR_0644 = 0o100644 << 16
 _FILE_TYPE, _REGULAR_FILE = 0o170000, 0o100000
 _UTF8_NAME = 0x800
-_NAME = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*")
-_MAX_NAME = 255
 
 
 class Archive(NamedTuple):
@@ -59,38 +57,13 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
     Raises:
         BundleError: A name or a size that `read_archive` would refuse.
     """
-    _check_names(list(files))
-    body: list[bytes] = []
-    directory: list[bytes] = []
-    offset = total = 0
+    check_names(list(files))
+    made = io.BytesIO()
+    writer = ArchiveWriter(made)
     for name in sorted(files):
-        data = files[name]
-        if len(data) > MAX_FILE:
-            raise BundleError(f"{name} has {len(data)} bytes; a bundle's files may have {MAX_FILE}")
-        raw = name.encode("ascii")
-        method, packed = _pack(data)
-        shared = (0, method, 0, _DOS_DATE_1980_01_01, zlib.crc32(data), len(packed), len(data), len(raw), 0)
-        header = _LOCAL.pack(_LOCAL_MAGIC, _VERSION_NEEDED, *shared) + raw
-        directory.append(
-            _CENTRAL.pack(_CENTRAL_MAGIC, _MADE_BY_UNIX, _VERSION_NEEDED, *shared, 0, 0, 0, _REGULAR_0644, offset) + raw
-        )
-        body += (header, packed)
-        offset += len(header) + len(packed)
-        total += len(data)
-    if total > MAX_TOTAL:
-        raise BundleError(f"these files have {total} bytes together; a bundle may have {MAX_TOTAL}")
-    listing = b"".join(directory)
-    end = _END.pack(_END_MAGIC, 0, 0, len(files), len(files), len(listing), offset, 0)
-    return b"".join((*body, listing, end))
-
-
-def _pack(data: bytes) -> tuple[int, bytes]:
-    """Return the method of an entry and its octets; none is packed tighter than a reader unpacks."""
-    if len(data) < _WORTH_PACKING:
-        return _STORED, data
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    packed = packer.compress(data) + packer.flush()
-    return (_DEFLATED, packed) if len(packed) < len(data) <= MAX_RATIO * len(packed) else (_STORED, data)
+        writer.add(name, files[name])
+    writer.close()
+    return made.getvalue()
 
 
 def read_archive(data: bytes) -> Archive:
@@ -103,7 +76,7 @@ def read_archive(data: bytes) -> Archive:
         BundleError: Not one plain zip archive; the message names the place.
     """
     entries = _read_directory(data)
-    _check_names([entry.name for entry in entries])
+    check_names([entry.name for entry in entries])
     files: dict[str, bytes] = {}
     damaged: list[str] = []
     expected = 0
@@ -119,7 +92,7 @@ def read_archive(data: bytes) -> Archive:
         if zlib.crc32(content) != entry.crc:
             damaged.append(entry.name)
         files[entry.name] = content
-    directory_at = len(data) - _END.size - sum(entry.listed for entry in entries)
+    directory_at = len(data) - END.size - sum(entry.listed for entry in entries)
     if expected != directory_at:
         raise BundleError(f"{directory_at - expected} bytes between the last file and the directory belong to no file")
     return Archive(files, tuple(sorted(damaged)))
@@ -140,10 +113,10 @@ class _Entry(NamedTuple):
 
 def _read_directory(data: bytes) -> list[_Entry]:
     """Return the central directory, which has to end exactly where the archive ends."""
-    if len(data) < _END.size:
+    if len(data) < END.size:
         raise BundleError(f"not a bundle: {len(data)} bytes are too few for a zip file")
-    magic, disk, first_disk, here, count, length, offset, comment = _END.unpack_from(data, len(data) - _END.size)
-    if magic != _END_MAGIC:
+    magic, disk, first_disk, here, count, length, offset, comment = END.unpack_from(data, len(data) - END.size)
+    if magic != END_MAGIC:
         raise BundleError(
             "not a whole zip file: no end record in the last 22 bytes (cut short, or followed by a comment)"
         )
@@ -151,9 +124,9 @@ def _read_directory(data: bytes) -> list[_Entry]:
         raise BundleError("the zip's end record speaks of several disks or of a comment; a bundle has neither")
     if count > MAX_FILES:
         raise BundleError(f"{count} files; a bundle may have {MAX_FILES}")
-    if offset + length != len(data) - _END.size:
+    if offset + length != len(data) - END.size:
         raise BundleError(
-            f"the zip's directory is said to end at byte {offset + length}, expected {len(data) - _END.size}: "
+            f"the zip's directory is said to end at byte {offset + length}, expected {len(data) - END.size}: "
             "bytes in front of or inside of the archive"
         )
     entries: list[_Entry] = []
@@ -172,16 +145,16 @@ def _read_directory(data: bytes) -> list[_Entry]:
 
 def _read_entry(data: bytes, at: int, stop: int) -> _Entry:
     """Return the directory line at byte `at`, refusing whatever is not a plain file."""
-    if at + _CENTRAL.size > stop:
+    if at + CENTRAL.size > stop:
         raise BundleError(f"the zip's directory breaks off at byte {at}")
-    fields = _CENTRAL.unpack_from(data, at)
+    fields = CENTRAL.unpack_from(data, at)
     magic, _made_by, needed, flags, method, time, date, crc, compressed, size, name_length, extra, comment = fields[:13]
     disk, _internal, external, offset = fields[13:]
     where = f"the zip's directory entry at byte {at}"
-    if magic != _CENTRAL_MAGIC:
+    if magic != CENTRAL_MAGIC:
         raise BundleError(f"{where} does not begin as one")
-    raw = data[at + _CENTRAL.size : at + _CENTRAL.size + name_length]
-    if at + _CENTRAL.size + name_length > stop:
+    raw = data[at + CENTRAL.size : at + CENTRAL.size + name_length]
+    if at + CENTRAL.size + name_length > stop:
         raise BundleError(f"{where} breaks off in its name")
     try:
         name = raw.decode("ascii")
@@ -189,49 +162,31 @@ def _read_entry(data: bytes, at: int, stop: int) -> _Entry:
         raise BundleError(f"{where} has a name outside of ASCII: {raw[:64]!r}") from None
     if flags & ~_UTF8_NAME:
         raise BundleError(f"{name!r} has flags {flags:#06x}: encrypted or streamed entries are refused")
-    if method not in {_STORED, _DEFLATED}:
+    if method not in {STORED, DEFLATED}:
         raise BundleError(f"{name!r} is packed by method {method}; only stored and deflated are read")
     if extra or comment or disk:
         raise BundleError(f"{name!r} carries extra fields or a comment; a bundle's entries have none")
     if (external >> 16) & _FILE_TYPE not in {0, _REGULAR_FILE}:
         raise BundleError(f"{name!r} is a link, a device or a folder, not a file")
-    if size > MAX_FILE or (method == _STORED and size != compressed) or size > MAX_RATIO * compressed:
+    if size > MAX_FILE or (method == STORED and size != compressed) or size > MAX_RATIO * compressed:
         raise BundleError(
             f"{name!r} says {compressed} bytes unpack to {size}; limits are {MAX_FILE} and {MAX_RATIO} to 1"
         )
     header = (needed, flags, method, time, date, crc, compressed, size, name_length, 0)
-    return _Entry(name, header, method, crc, compressed, size, offset, _CENTRAL.size + name_length)
-
-
-def _check_names(names: list[str]) -> None:
-    """Refuse names that two systems would read as two places, or that meet another name."""
-    seen: dict[str, str] = {}
-    for name in names:
-        segments = name.split("/")
-        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME or ".." in segments or "." in segments:
-            raise BundleError(f"{name!r} is not a plain relative file name (letters, digits, . _ - and /)")
-        folded = name.lower()
-        if folded in seen:
-            raise BundleError(f"{name!r} and {seen[folded]!r} are one name on some systems")
-        seen[folded] = name
-    for folded, name in seen.items():
-        folder = folded
-        while folder := folder.rpartition("/")[0]:
-            if folder in seen:
-                raise BundleError(f"{seen[folder]!r} is a file and the folder of {name!r} at once")
+    return _Entry(name, header, method, crc, compressed, size, offset, CENTRAL.size + name_length)
 
 
 def _check_local_header(data: bytes, entry: _Entry) -> int:
     """Return where the entry's content begins, after checking that both headers say the same."""
     try:
-        magic, *header = _LOCAL.unpack_from(data, entry.offset)
+        magic, *header = LOCAL.unpack_from(data, entry.offset)
     except struct.error:
         raise BundleError(
             f"{entry.name!r} is said to begin at byte {entry.offset}, behind the end of the file"
         ) from None
-    start = entry.offset + _LOCAL.size
+    start = entry.offset + LOCAL.size
     name = data[start : start + len(entry.name)]
-    if magic != _LOCAL_MAGIC or tuple(header) != entry.header or name != entry.name.encode("ascii"):
+    if magic != LOCAL_MAGIC or tuple(header) != entry.header or name != entry.name.encode("ascii"):
         raise BundleError(f"{entry.name!r} has one header in the directory and another at byte {entry.offset}")
     return start + len(entry.name)
 
@@ -240,7 +195,7 @@ def _unpack(packed: bytes, entry: _Entry) -> bytes:
     """Return the content of one entry; never more bytes than the directory said."""
     if len(packed) != entry.compressed:
         raise BundleError(f"{entry.name!r} breaks off: {len(packed)} of {entry.compressed} bytes")
-    if entry.method == _STORED:
+    if entry.method == STORED:
         return packed
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     try:

@@ -12,7 +12,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.archive import MAX_FILE, MAX_TOTAL, read_archive, write_archive
+from a2a_ledger.archive import read_archive, write_archive
+from a2a_ledger.archive.form import MAX_TOTAL
+from a2a_ledger.archive.packs import PACKS, unpack
+from a2a_ledger.bundle.kinds import (
+    BAG_INFO,
+    BAGIT,
+    BLOBS,
+    CHECKPOINT,
+    CLAIMS,
+    CONSISTENCY,
+    CUSTODY,
+    ENGINE,
+    EXPECTED,
+    EXPORT_STATEMENT,
+    INDEX,
+    KEYS,
+    KINDS,
+    LARGER,
+    LEAVES,
+    MANIFEST,
+    NEEDED,
+    ONLY_PACKED,
+    PACKED_PROFILE,
+    POLICY_EXAMPLE,
+    PROFILE,
+    PROOFS,
+    README,
+    RECORDS,
+    REPLAY_PROFILE,
+    SIGNATURE,
+    STATEMENTS,
+    STREAMS,
+    TAG_MANIFEST,
+    TIMES,
+    WITHHELD,
+    consistency_file,
+    foreign_files,
+    oversize_files,
+    proof_file,
+    record_file,
+    salt_file,
+    statement_file,
+    stream_key_file,
+    time_files,
+)
 from a2a_ledger.codec import Hole, Kept, parse_canonical
 from a2a_ledger.errors import BundleError, FormatError
 
@@ -22,81 +66,66 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Part
     from a2a_ledger.events import Json
 
-PROFILE = "a2a-evidence/1"
-
-BAGIT = "bagit.txt"
-BAG_INFO = "bag-info.txt"
-MANIFEST = "manifest-sha256.txt"
-TAG_MANIFEST = "tagmanifest-sha256.txt"
-SIGNATURE = "tagmanifest-sha256.txt.sig"
-README = "README.txt"
-
-CLAIMS = "data/claims.json"
-EXPORT_STATEMENT = "data/export.dsse.json"
-CHECKPOINT = "data/log/checkpoint"
-LEAVES = "data/log/events.jsonl"
-INDEX = "data/log/index.tsv"
-PROOFS = "data/log/proofs/"
-CONSISTENCY = "data/log/consistency/"
-TIMES = "data/time/"
-RECORDS = "data/records/"
-BLOBS = "data/blobs/"
-STREAMS = "data/streams/"
-STATEMENTS = "data/statements/"
-KEYS = "data/keys/untrusted/"
-ENGINE = "data/replay/engine.json"
-EXPECTED = "data/replay/expected.jsonl"
-REPLAY_PROFILE = "data/replay/profile.toml"
-CUSTODY = "data/custody.json"
-POLICY_EXAMPLE = "data/policy.example.txt"
-
-NEEDED = (
-    BAG_INFO,
-    README,
-    CLAIMS,
-    CHECKPOINT,
-    LEAVES,
-    INDEX,
-    ENGINE,
-    EXPECTED,
-    REPLAY_PROFILE,
-    CUSTODY,
-    POLICY_EXAMPLE,
-)
-"""What every bundle has, beside the manifests, without which a zip is none, and what its events bring."""
+__all__ = [
+    "BAGIT",
+    "BAGIT_TEXT",
+    "BAG_INFO",
+    "BLOBS",
+    "CHECKPOINT",
+    "CLAIMS",
+    "CONSISTENCY",
+    "CUSTODY",
+    "ENGINE",
+    "EXPECTED",
+    "EXPORT_STATEMENT",
+    "INDEX",
+    "INDEX_HEAD",
+    "KEYS",
+    "KINDS",
+    "LARGER",
+    "LEAVES",
+    "MANIFEST",
+    "NEEDED",
+    "ONLY_PACKED",
+    "PACKED_PROFILE",
+    "POLICY_EXAMPLE",
+    "PROFILE",
+    "PROOFS",
+    "README",
+    "RECORDS",
+    "REPLAY_PROFILE",
+    "SIGNATURE",
+    "STATEMENTS",
+    "STREAMS",
+    "TAG_MANIFEST",
+    "TIMES",
+    "WITHHELD",
+    "Bundle",
+    "IndexRow",
+    "blob_files",
+    "consistency_file",
+    "foreign_files",
+    "index_line",
+    "index_text",
+    "manifest_of",
+    "manifest_text",
+    "oversize_files",
+    "proof_file",
+    "read_bundle",
+    "record_file",
+    "salt_file",
+    "statement_file",
+    "stream_key_file",
+    "time_files",
+    "write_bundle",
+]
 
 BAGIT_TEXT = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
-_INDEX_HEAD = "line\tindex\tstream\tver\trecord\tbody"
+_INDEX_COLUMNS = "line\tindex\tstream\tver\trecord\tbody"
+INDEX_HEAD = f"{_INDEX_COLUMNS}\n".encode()
 _SECRET_SIZE = 32
 _HOLE = re.compile(rb'\[(0|[1-9][0-9]{0,15}),"([0-9a-f]{64})"\]')
 _COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
-
-_KIB, _MIB = 1 << 10, 1 << 20
-KINDS = tuple(
-    (re.compile(name), most)
-    for name, most in (
-        (r"bagit\.txt|bag-info\.txt|data/log/checkpoint", 64 * _KIB),
-        (r"README\.txt", _MIB),
-        (r"(tag)?manifest-sha256\.txt", 8 * _MIB),
-        (r"tagmanifest-sha256\.txt\.sig", 64),
-        (r"data/claims\.json", _MIB),
-        (r"data/export\.dsse\.json", 4 * _MIB),
-        (r"data/log/(events\.jsonl|index\.tsv)", 8 * _MIB),
-        (r"data/log/proofs/[0-9]+\.tlog-proof", 128 * _KIB),
-        (r"data/log/consistency/[0-9]+-[0-9]+", 16 * _KIB),
-        (r"data/time/[0-9]\.(checkpoint|tsr)", 64 * _KIB),
-        (r"data/records/[0-9]+\.json", 64 * _KIB),
-        (r"data/records/[0-9]+\.salt|data/streams/[^/]+\.key", _SECRET_SIZE),
-        (r"report\.html|data/blobs/[^/]+/[0-9]+", MAX_FILE),
-        (r"data/blobs/[^/]+/[0-9]+\.salt", _SECRET_SIZE),
-        (r"data/blobs/[^/]+/[0-9]+\.hole", 128),
-        (r"data/statements/[0-9]+\.dsse\.json", _MIB),
-        (r"data/keys/untrusted/[^/]+\.vkey", _KIB),
-        (r"data/replay/expected\.jsonl", 8 * _MIB),
-        (r"data/(custody\.json|policy\.example\.txt|replay/(engine\.json|profile\.toml))", 64 * _KIB),
-    )
-)
-"""Every name that a file of a bundle can have, and how large such a file may be."""
 
 
 class IndexRow(NamedTuple):
@@ -112,10 +141,27 @@ class IndexRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle's files in memory, and what reading them as a zip already showed to be changed."""
+    """A bundle's files in memory, and what reading them as a zip already showed to be changed.
+
+    Attributes:
+        files: by name; those of packs in the place of the packs.
+        damaged: files of the zip that do not fit their checksum there.
+        packed: the files of the zip itself, where some of them are packs.
+    """
 
     files: Mapping[str, bytes]
     damaged: tuple[str, ...]
+    packed: Mapping[str, bytes] | None = None
+
+    @property
+    def zipped(self) -> Mapping[str, bytes]:
+        """Return the files of the zip itself, which are those that the manifests list."""
+        return self.files if self.packed is None else self.packed
+
+    @property
+    def profile(self) -> str:
+        """Return the form that the bundle has by its files."""
+        return PROFILE if self.packed is None else PACKED_PROFILE
 
     def text(self, name: str) -> str:
         """Return a file as ASCII or UTF-8 text.
@@ -176,13 +222,13 @@ class Bundle:
         if rows_there != leaves:
             raise BundleError(f"{INDEX}: lists {rows_there} events, {LEAVES} has {leaves}")
         lines = self.text(INDEX).split("\n")
-        if lines[0] != _INDEX_HEAD or lines[-1] != "":
-            raise BundleError(f"{INDEX}: expected the columns {_INDEX_HEAD!r} and a line feed at the end")
+        if lines[0] != _INDEX_COLUMNS or lines[-1] != "":
+            raise BundleError(f"{INDEX}: expected the columns {_INDEX_COLUMNS!r} and a line feed at the end")
         rows: list[IndexRow] = []
         for number, text in enumerate(lines[1:-1], start=1):
             cells = text.split("\t")
             if len(cells) != len(IndexRow._fields) or not all(_COUNT.fullmatch(cells[i]) for i in (0, 1, 3)):
-                raise BundleError(f"{INDEX}: line {number + 1} is not {_INDEX_HEAD!r}")
+                raise BundleError(f"{INDEX}: line {number + 1} is not {_INDEX_COLUMNS!r}")
             rows.append(IndexRow(int(cells[0]), int(cells[1]), cells[2], int(cells[3]), cells[4], cells[5]))
         return rows
 
@@ -253,41 +299,6 @@ def _hole(name: str, content: bytes) -> Hole:
     return Hole(int(match[1]), bytes.fromhex(match[2].decode()))
 
 
-def proof_file(index: int) -> str:
-    """Return the name of the inclusion proof of the leaf at `index`."""
-    return f"{PROOFS}{index}.tlog-proof"
-
-
-def consistency_file(old: int, new: int) -> str:
-    """Return the name of the proof that the log only grew from one size to another."""
-    return f"{CONSISTENCY}{old}-{new}"
-
-
-def time_files(number: int) -> tuple[str, str]:
-    """Return the names of a stamped checkpoint and of the time token over it; `number` is 0 to 9."""
-    return f"{TIMES}{number}.checkpoint", f"{TIMES}{number}.tsr"
-
-
-def record_file(index: int) -> str:
-    """Return the name of the record behind the leaf at `index`."""
-    return f"{RECORDS}{index}.json"
-
-
-def salt_file(index: int) -> str:
-    """Return the name of that record's salt."""
-    return f"{RECORDS}{index}.salt"
-
-
-def statement_file(index: int) -> str:
-    """Return the name of the signed statement of the finding at `index`."""
-    return f"{STATEMENTS}{index}.dsse.json"
-
-
-def stream_key_file(stream: str) -> str:
-    """Return the name of a stream's key; the colon of a stream's name is no plain file name character."""
-    return f"{STREAMS}{stream.replace(':', '.')}.key"
-
-
 def blob_files(blob: str, parts: Iterable[Part]) -> dict[str, bytes]:
     """Return the files of one blob."""
     files: dict[str, bytes] = {}
@@ -303,7 +314,12 @@ def blob_files(blob: str, parts: Iterable[Part]) -> dict[str, bytes]:
 
 def index_text(rows: Iterable[IndexRow]) -> bytes:
     """Return the bytes of `data/log/index.tsv`."""
-    return "".join(f"{line}\n" for line in (_INDEX_HEAD, *("\t".join(map(str, row)) for row in rows))).encode()
+    return INDEX_HEAD + b"".join(map(index_line, rows))
+
+
+def index_line(row: IndexRow) -> bytes:
+    """Return one line of it, with its line feed."""
+    return ("\t".join(map(str, row)) + "\n").encode()
 
 
 def write_bundle(
@@ -340,7 +356,8 @@ def write_bundle(
     if sign is not None:
         tags[SIGNATURE] = sign(tags[TAG_MANIFEST])
     files = {**payload, **tags}
-    for fault in (*foreign_files(files), *oversize_files(files)):
+    sizes = {name: len(content) for name, content in files.items()}
+    for fault in (*foreign_files(files), *oversize_files(sizes)):
         raise BundleError(f"the bundle would be refused by its reader: {fault}")
     return write_archive(files)
 
@@ -357,28 +374,16 @@ def read_bundle(source: bytes | Path) -> Bundle:
     for name in (BAGIT, MANIFEST, TAG_MANIFEST):
         if name not in archive.files:
             raise BundleError(f"this zip is no evidence bundle: {name} is missing")
-    return Bundle(archive.files, archive.damaged)
-
-
-def foreign_files(files: Mapping[str, bytes]) -> list[str]:
-    """Return one sentence for each file that has no place in a bundle (docs/format.md section 11)."""
-    return [f"{name}: a bundle has no such file" for name in sorted(files) if _most(name) is None]
-
-
-def oversize_files(files: Mapping[str, bytes]) -> list[str]:
-    """Return one sentence for each file that is larger than its kind may be: it is not worth reading."""
-    return [
-        f"{name}: {len(content)} bytes; such a file may have {most}"
-        for name, content in sorted(files.items())
-        if (most := _most(name)) is not None and len(content) > most
-    ]
-
-
-def _most(name: str) -> int | None:
-    """Return how many bytes a file of this name may have; None: no file is named so."""
-    return next((most for pattern, most in KINDS if pattern.fullmatch(name)), None)
+    if not any(name.startswith(PACKS) for name in archive.files):
+        return Bundle(archive.files, archive.damaged)
+    return Bundle(unpack(archive.files), archive.damaged, archive.files)
 
 
 def manifest_text(files: Mapping[str, bytes]) -> bytes:
     """Return a BagIt manifest, which is what `sha256sum -c` reads."""
-    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
+    return manifest_of({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+
+
+def manifest_of(digests: Mapping[str, str]) -> bytes:
+    """Return the BagIt manifest of files whose SHA-256 are known, in hex."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
