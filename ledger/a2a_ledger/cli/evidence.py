@@ -83,7 +83,7 @@ def replay(
     example=(
         "a2a-ledger --ledger audit export T1 -o case-17.zip\n"
         "a2a-ledger --ledger audit export T1 -o case-17.zip --force --withhold headers\n"
-        "a2a-ledger --ledger audit export --peer https://vendor.example/a2a -o vendor.zip"
+        "a2a-ledger --ledger audit export --peer vendor.example -o vendor.zip"
     ),
 )
 @click.argument("task_id", metavar="[TASK]", required=False)
@@ -128,7 +128,7 @@ def export(  # noqa: PLR0913 - one argument an option
     with_report: bool,
     withhold: tuple[str, ...],
 ) -> None:
-    """Write evidence as a bundle that others can verify: of one task, a context, or a peer."""
+    """Write evidence that others can verify: a task, context or peer."""
     from a2a_ledger.cli.target import STDOUT, check_file, check_stdout  # noqa: PLC0415 - only this verb needs it
     from a2a_ledger.export import (  # noqa: PLC0415 - a heavy import belongs to the verb
         export_context,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
 from a2a_ledger.anchors import anchored_head
-from a2a_ledger.bundle import PROFILE
+from a2a_ledger.bundle import PACKED_PROFILE
 from a2a_ledger.checkpoint import Checkpoint, checkpoint_of
 from a2a_ledger.errors import BundleError, StoreError
 from a2a_ledger.export.chosen import choose_context, choose_peer, choose_task
@@ -42,7 +42,7 @@ class Exported:
     """A bundle and what it covers.
 
     Attributes:
-        data: the zip; b"" where it was written to a file.
+        data: the zip; b"" where it has packs and was written to a file: that may be large.
         octets: how large it is.
         about: what it is about, such as `task 0123…`.
         tasks: local ids of the tasks that it shows.
@@ -202,9 +202,11 @@ def _export(  # noqa: PLR0913 - see export_task
         chosen.end_at(head.size)
     times = times_of(ledger.store, chosen.latest(), head.size)
 
+    packed = chosen.scope.profile == PACKED_PROFILE
+
     def write(target: IO[bytes]) -> Exported:
-        held = chosen.scope.profile == PROFILE
-        maker = Maker(ledger, chosen, note, head, left_out, HeldFiles(target) if held else WrittenFiles(target))
+        sink = WrittenFiles(target) if packed else HeldFiles(target)
+        maker = Maker(ledger, chosen, note, head, left_out, sink)
         maker.add_growth(since)
         maker.add(times.files)
         made = maker.make()
@@ -227,7 +229,9 @@ def _export(  # noqa: PLR0913 - see export_task
 
     if out is not None:
         with placed(out, "the bundle") as target:
-            return write(target)
+            done = write(target)
+            target.seek(0)
+            return done if packed else replace(done, data=target.read())
     held = io.BytesIO()
     return replace(write(held), data=held.getvalue())
 
