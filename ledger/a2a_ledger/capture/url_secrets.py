@@ -22,7 +22,7 @@ _PARAMETER = re.compile(rb";([^=;/]*+)=([^;/]*+)")
 _PAIR = re.compile(rb"[?#&;]([^=?#&;]*+)=([^#&;]*+)")
 _TEXT = re.compile(rb"[?#&;](?:[^=?#&;]*+=)?+([^#&;]++)")
 _BEHIND_PATH = re.compile(rb"[?#]")
-_SAID_IN_TEXT = re.compile(rb"://[^\s\"'<>?#]*+[?#]([^\s\"'<>]++)")
+_URL_IN_TEXT = re.compile(rb"://[^\s\"'<>]*+")
 _TELLING = frozenset(
     {
         *("apikey", "xapikey", "xgoogapikey", "key", "subscriptionkey", "ocpapimsubscriptionkey"),
@@ -54,7 +54,9 @@ def user_infos(text: bytes) -> list[Span]:
 
 def queries_in_text(text: bytes) -> list[Span]:
     """Return where the urls in a free text say something in query and fragment."""
-    return [found.span(1) for found in _SAID_IN_TEXT.finditer(text)]
+    urls = [found.span() for found in _URL_IN_TEXT.finditer(text)]  # whole, so that none is looked through twice
+    said = [(found.end(), end) for start, end in urls if (found := _BEHIND_PATH.search(text, start, end))]
+    return [span for span in said if span[0] < span[1]]
 
 
 def query_values(url: bytes) -> Iterator[QueryValue]:
