@@ -32,7 +32,7 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "processes": ("processes", "processes", ("worst-append",)),
     "audit": ("reading", "audit", ()),
     "rebuild": ("reading", "projections", ("records", "verifier")),
-    "evidence": ("proving", "evidence", ("proof", "bundle", "bundle-size", "verify")),
+    "evidence": ("proving", "evidence", ("proof", "bundle", "bundle-size", "verify", "export_100k")),
     "guard": ("guarding", "guarding", ("added", "share")),
     "proxy": ("proxying", "proxying", ()),
     "stream": ("streaming", "streaming", ("guard", "guard-memory", "proxy", "proxy-memory")),

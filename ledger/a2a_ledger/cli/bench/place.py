@@ -31,6 +31,7 @@ class Scale:
         events: of a long stream.
         writes: appends of each writing process.
         leaves: of the long log.
+        long_task: events of the task that is exported in a process of its own.
         starts: processes started to measure one.
     """
 
@@ -47,6 +48,7 @@ class Scale:
     events: int = 10_000
     writes: int = 1000
     leaves: int = 1_000_000
+    long_task: int = 100_000
     starts: int = 9
 
 
@@ -64,6 +66,7 @@ QUICK = Scale(
     events=50,
     writes=10,
     leaves=2000,
+    long_task=1500,
     starts=1,
 )
 """A look at every row in a few seconds: the shape is right, the numbers say little."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from eventsourcing.persistence import StoredEvent
 
 from a2a_ledger.cli.bench.floor import seconds
+from a2a_ledger.cli.bench.long_task import long_task
 from a2a_ledger.cli.bench.material import record_tasks
 from a2a_ledger.cli.bench.row import Row, Target
 from a2a_ledger.errors import LedgerError
@@ -81,6 +82,7 @@ def evidence(place: Place) -> list[Row]:
         Row("evidence.bundle", out, "ms", target=Target(50), remark=f"{bundle}, signing a head included"),
         Row("evidence.bundle-size", len(exported.data) / 1e3, "KB", target=Target(200), remark=bundle),
         Row("evidence.verify", checked, "ms", target=Target(50), remark=f"{bundle}, verdict {verdict!r}"),
+        long_task(place),
     ]
 
 

@@ -1,0 +1,58 @@
+"""A row about a long task: how much memory its export takes, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from a2a_ledger.cli.bench.material import PEER, URL
+from a2a_ledger.cli.bench.row import Row, Target
+from a2a_ledger.events import MessageRecorded
+
+if TYPE_CHECKING:
+    from a2a_ledger.cli.bench.place import Place
+    from a2a_ledger.ledger import ContractLedger
+
+_AT_ONCE = 1000
+_EXPORT = """
+import resource, sys, time
+from pathlib import Path
+from a2a_ledger.export import export_task
+from a2a_ledger.ledger import ContractLedger
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+with ContractLedger.open(sys.argv[1], create=False, follow=False, mark_dir=sys.argv[2]) as ledger:
+    before, began = peak(), time.perf_counter()
+    made = export_task(ledger, sys.argv[3], Path(sys.argv[4]))
+    print(peak() - before, time.perf_counter() - began, made.octets / 1e6)
+"""
+
+
+def long_task(place: Place) -> Row:
+    """Export a task of very many events, each a short event of a stream; on Linux memory is counted in KiB."""
+    with place.ledger("long-task") as ledger:
+        task = _record(ledger, place.scale.long_task)
+    out = place.path("long-task.zip")
+    run = [sys.executable, "-c", _EXPORT, *map(str, (place.path("long-task"), place.path("long-task-mark"), task, out))]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)  # noqa: S603 - our own words
+    grown, took, size = map(float, done.stdout.split())
+    remark = f"most memory of the export beside what was held before; {place.scale.long_task:,} events"
+    return Row(
+        "evidence.export_100k", grown, "MB", target=Target(100), remark=f"{remark}, {size:.0f} MB in {took:.0f} s"
+    )
+
+
+def _record(ledger: ContractLedger, count: int) -> str:
+    """Append a task of that many events; return its local id."""
+    task = ledger.new_task()
+    event = MessageRecorded(
+        peer=PEER, direction="in", leg="stream-event", binding="JSONRPC", url=URL, method="SendStreamingMessage"
+    )
+    body = b'data: {"jsonrpc":"2.0","id":1,"result":{"statusUpdate":{"taskId":"T","n":%d}}}\n\n'
+    for start in range(0, count, _AT_ONCE):
+        numbers = range(start, min(start + _AT_ONCE, count))
+        ledger.append([ledger.draft(event, stream=f"task:{task}", blobs={"body": body % n}) for n in numbers])
+    return task
