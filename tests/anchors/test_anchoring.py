@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.policy import parse_policy
 from a2a_ledger.verify import verify
 from tests.anchors.pretend import Pretend, size
+from tests.evidence.forging import files_of
 from tests.evidence.recorded import dispute
 
 if TYPE_CHECKING:
@@ -168,6 +171,25 @@ def test_a_bundle_goes_under_the_head_that_others_signed(
     assert alone_file.returncode == 3, "it does not judge again, so it cannot say verified"
     assert "VALID       cosigned by witness.example/a, witness.example/b, witness.example/c" in rows["W"]
     assert "events of the log existed not later than 2026-09-14T09:00:00Z, by the clocks of the witnesses" in rows["T"]
+
+
+def test_a_bundle_does_not_grow_with_how_often_heads_were_anchored(
+    ledger: ContractLedger, three: list[Pretend], grow: Grow
+) -> None:
+    for _ in range(5):
+        grow(ledger)
+        anchor_by_witnesses(ledger, parse_policy(policy_of(three, 3)))
+    task = dispute(ledger).tasks["t1"]
+    ledger.catch_up()
+    ledger.sign_checkpoint()
+    assert len(ledger.store.read_stream("anchors")) == 15
+    files = files_of(export_task(ledger, task).data)
+    shown = [json.loads(octets) for name, octets in files.items() if fnmatch(name, "data/records/*.json")]
+    assert [record["type"] for record in shown if record["stream"] == "ledger"] == [
+        "ledger.opened.v1",
+        *["key.added.v1"] * 6,  # log, statement, export, and three witnesses
+    ]
+    assert [record["type"] for record in shown if record["stream"] == "anchors"] == []
 
 
 def test_a_head_that_leaves_out_something_of_the_task_is_not_taken(

@@ -96,7 +96,9 @@ def test_a_token_is_recorded_with_the_head_it_is_over(
     done = anchor_by_authority(ledger, asked(authority, responder))
     assert [kind for kind, _ in responder.asked] == ["application/timestamp-query"]
     record = ledger.store.record(size)
+    assert record.stream == "anchors"
     assert record.data == {
+        "stream_commitment": ledger.store.keys.commitment("anchors"),
         "origin": ledger.origin,
         "size": size,
         "root": ledger.store.root(size).hex(),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from a2a_ledger.time_token import Certificate
     from a2a_ledger.verify.key_events import Keys
 
+ANCHORS = "anchors"
+"""The stream of anchors. Bundles show all of `ledger`, and must not grow with how often heads are anchored."""
+
 COSIGNATURE_KIND = "cosignature"
 STAMP_KIND = "rfc3161"
 _NOT_OURS = "peer"  # the kind of a peer's head that we hold

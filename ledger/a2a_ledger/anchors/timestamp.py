@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_ledger.anchors.asking import TIMEOUT, ask
 from a2a_ledger.anchors.heads import head_to_anchor
-from a2a_ledger.anchors.held import STAMP_KIND
+from a2a_ledger.anchors.held import ANCHORS, STAMP_KIND
 from a2a_ledger.checkpoint import checkpoint_of
 from a2a_ledger.errors import AnchorError, LedgerError
 from a2a_ledger.events import CheckpointAnchored
@@ -96,5 +96,5 @@ def anchor_by_authority(ledger: ContractLedger, authority: Authority, *, timeout
     event = CheckpointAnchored(
         origin=head.origin, size=head.size, root=head.root.hex(), holder=done.stamp.holder, kind=STAMP_KIND
     )
-    ledger.append([ledger.draft(event, stream="ledger", blobs={"note": note, "token": done.token})])
+    ledger.append([ledger.draft(event, stream=ANCHORS, blobs={"note": note, "token": done.token})])
     return done

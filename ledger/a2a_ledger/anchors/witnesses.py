@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.anchors.asking import TIMEOUT, ask
 from a2a_ledger.anchors.contradiction import explain
 from a2a_ledger.anchors.heads import head_to_anchor
-from a2a_ledger.anchors.held import COSIGNATURE_KIND, anchors_of, read_anchor
+from a2a_ledger.anchors.held import ANCHORS, COSIGNATURE_KIND, anchors_of, read_anchor
 from a2a_ledger.anchors.witness import DisagreementError, cosign, witnesses_of
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import AnchorError, LedgerError, PolicyError, UsageError
@@ -196,7 +196,7 @@ def _drafts(  # noqa: PLR0913, PLR0917 - what an anchor says
         origin=head.origin, size=head.size, root=head.root.hex(), holder=key.name, kind=COSIGNATURE_KIND
     )
     whole = _with_lines(note, cosigned.signatures)
-    return [*drafts, ledger.draft(anchored, stream="ledger", blobs={"note": whole.encode()})]
+    return [*drafts, ledger.draft(anchored, stream=ANCHORS, blobs={"note": whole.encode()})]
 
 
 def _with_lines(note: str, lines: Iterable[SignatureLine]) -> str:

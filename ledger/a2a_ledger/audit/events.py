@@ -6,6 +6,7 @@ import re
 import sqlite3
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.anchors.held import ANCHORS
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.keys import commits_to
 from a2a_ledger.audit.tree import TreePass
@@ -212,7 +213,7 @@ class EventPass:
             self.tag_count += 1
             self._tag_sum += hash((tag, n))
         self._note_redaction(record.n, record.data.get("credential"))
-        if stream == "ledger":
+        if stream in {"ledger", ANCHORS}:
             self._heads.learn(record, lambda role: self._content(record, role, inline))
         elif record.type == "content.erased.v1":
             self.erased.append(record)

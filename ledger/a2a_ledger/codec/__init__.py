@@ -138,7 +138,7 @@ MAX_HEADERS = 16
 _PLACE = 128 + 66 + 20 + 100  # log, prev, ver and a stream commitment at their longest
 _ROLE = re.compile(r"[a-z0-9.-]{1,64}")
 _USUAL_ROLES = frozenset({"body", "error", "url", *(f"header.{n:02}" for n in range(MAX_HEADERS))})
-_STREAM_NAME = re.compile(r"ledger|(?:task|peer|findings):[A-Za-z0-9:._-]{1,100}")
+_STREAM_NAME = re.compile(r"ledger|anchors|(?:task|peer|findings):[A-Za-z0-9:._-]{1,100}")
 
 
 class Withheld(NamedTuple):
@@ -194,7 +194,7 @@ def draft(  # noqa: PLR0913 - a fact has this many independent sides, and all ar
     Args:
         event: One of the closed table; `stream_commitment` is left to the store, `holes` are counted here (a log's
             first event states an empty one).
-        stream: `ledger`, `peer:…`, `task:…` or `findings:…`.
+        stream: `ledger`, `anchors`, `peer:…`, `task:…` or `findings:…`.
         at: Our clock, with a time zone.
         entropy: Gives that many random octets; read once for all salts of the record.
         blobs: Content by role; at most 16 roles that begin with `header.`.
@@ -205,7 +205,9 @@ def draft(  # noqa: PLR0913 - a fact has this many independent sides, and all ar
             an unknown stream or how.
     """
     if not _STREAM_NAME.fullmatch(stream):
-        raise FormatError(f"expected a stream named ledger, peer:…, task:… or findings:…, found {stream[:80]!a}")
+        raise FormatError(
+            f"expected a stream named ledger, anchors, peer:…, task:… or findings:…, found {stream[:80]!a}"
+        )
     if how not in HOWS:
         raise FormatError(f"expected how to be one of {', '.join(sorted(HOWS))}, found {how!a}")
     if event.stream_commitment is not None:
