@@ -133,10 +133,48 @@ def test_auth_demand_by_structured_data(state: str, data: JsonObject) -> None:
 
 def test_auth_demand_by_error_data() -> None:
     story = Story()
-    error: JsonObject = {"code": -32600, "message": "no", "data": [{"requiredScheme": "mutualTLS"}]}
+    error: JsonObject = {"code": -32099, "message": "no", "data": [{"requiredScheme": "mutualTLS"}]}
     story.answer(story.begun(), error=error)
     finding = only(story)
     assert (finding.certainty, finding.observed["shown_by"]) == ("certain", "error-data")
+
+
+@pytest.mark.parametrize("code", [-32600, -32602])
+def test_a_request_that_is_refused_as_malformed_may_be_shown_again_in_the_error(code: int) -> None:
+    """As a2a-sdk 0.3 does: its error data is what pydantic says, `input` and all."""
+    story = Story()
+    given: JsonObject = {"authentication": {"schemes": ["Basic"]}, "token": "t"}
+    data: list[JsonObject] = [{"type": "missing", "loc": ["params", "configuration", "url"], "input": given}]
+    story.answer(story.begun(), error={"code": code, "message": "Invalid params", "data": [*data]})
+    assert story.findings() == []
+    assert [one.certainty for one in story.findings(rule_set="1")] == ["certain"]
+
+
+@pytest.mark.parametrize(
+    ("challenge", "where"),
+    [
+        (
+            'AzureApiManagementKey realm="https://x/",name="X-Key",type="header"',
+            {"location": "header", "name": "X-Key"},
+        ),
+        ("Token", {"location": "header", "name": "X-Key"}),
+        ("Cookie", {"location": "cookie", "name": "session"}),
+        ("Bearer", {"location": "header", "name": "Authorization"}),
+    ],
+)
+def test_a_challenge_may_ask_for_the_key_of_the_contract_by_any_name(challenge: str, where: JsonObject) -> None:
+    story = Story()
+    served = card({"key": {"apiKeySecurityScheme": where}}, [{"key": ()}])
+    story.answer(story.begun(served), status=401, headers=[("WWW-Authenticate", challenge)], body=b"")
+    assert [(one.rule, one.certainty) for one in story.findings()] == [("auth-demand", "suspected")]
+    assert [one.certainty for one in story.findings(rule_set="1")] == ["certain"]
+
+
+def test_a_challenge_of_a_registered_name_does_not_ask_for_a_key() -> None:
+    story = Story()
+    served = card({"key": API_KEY}, [{"key": ()}])
+    story.answer(story.begun(served), status=401, headers=[("WWW-Authenticate", 'Basic realm="x"')], body=b"")
+    assert story.rules() == [("auth-demand", "certain", "peer")]
 
 
 def test_auth_demand_by_tls_alert() -> None:
@@ -245,6 +283,26 @@ def test_auth_not_exercised() -> None:
     assert (finding.rule, finding.about, finding.certainty) == ("auth-not-exercised", "either", "certain")
     assert shown_by(finding) == [1, 2, 3]
     assert not finding.rejects
+
+
+def test_a_file_may_have_been_cleaned_of_credentials() -> None:
+    """Browsers export HAR without `Authorization` by default, and cassettes are filtered."""
+    story = Story()
+    fetch = story.fetch(card(), how="import")
+    story.capture(fetch, reconstructed=True, credential=())
+    story.answer(story.ask(how="import", credential=()), task("working"), how="import")
+    assert [(one.rule, one.certainty) for one in story.findings()] == [("auth-not-exercised", "suspected")]
+    assert [one.certainty for one in story.findings(rule_set="1")] == ["certain"]
+
+
+def test_a_file_may_have_been_cleaned_of_what_a_newer_card_asks_for() -> None:
+    story = Story()
+    first = story.fetch(card(required=()), how="import")
+    story.capture(first, reconstructed=True, credential=())
+    story.answer(story.ask(how="import", credential=()), task("completed"), how="import")
+    story.fetch(card(), how="import")
+    assert [(one.rule, one.certainty) for one in story.findings()] == [("weaker-authorization", "suspected")]
+    assert [one.certainty for one in story.findings(rule_set="1")] == ["certain"]
 
 
 def test_auth_not_exercised_by_a_plain_message() -> None:

@@ -29,7 +29,10 @@ class Readings:
     told_late: bool
     """A stream that is taken up again, and a push, may tell of a time before what is known."""
     by_stated_demand: bool
-    """`auth-demand` is certain only by what can mean nothing else."""
+    """`auth-demand` is certain only by what can mean nothing else: what is refused as malformed may be shown again, and
+    a challenge of a name that nobody registered may ask for the key that the card names."""
+    doubts_files: bool
+    """A file that shows no credential may have been cleaned of them: what rests on that is suspected."""
     whole_names: bool
     """A name that is cut in a subject brings a digest along, so that two long ones stay two."""
 
@@ -50,6 +53,7 @@ READINGS: dict[str, Readings] = {
         by_payload=False,
         told_late=False,
         by_stated_demand=False,
+        doubts_files=False,
         whole_names=False,
     ),
     "2": Readings(
@@ -59,6 +63,7 @@ READINGS: dict[str, Readings] = {
         by_payload=True,
         told_late=True,
         by_stated_demand=True,
+        doubts_files=True,
         whole_names=True,
     ),
 }

@@ -46,9 +46,11 @@ def not_exercised(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     if is_met(security, schemes, frozenset({MUTUAL_TLS})):
         return  # nothing demanded, or only what cannot be seen here
     required: list[Json] = [*sorted({name for one in security for name in members(one)})]
+    cleaned = record.how == "import" and matter.readings.doubts_files  # exporters leave credentials out by default
     yield matter.finding(
         "auth-not-exercised",
         about="either",
+        certainty="suspected" if cleaned else "certain",
         subject="no-credential",
         evidence=(asked.evidence,),
         observed={"required": required, "carried": [], "state": state or "message"},
@@ -222,6 +224,8 @@ def _weaker(  # noqa: PLR0913 - what the two ways to find it differ in
     reconstructed: bool = False,
 ) -> Finding:
     shown = [evidence for one in ran[:_SHOWN] for evidence in (one.capture, *one.by.shown)]
+    imported = record.how == "import" or reconstructed
+    cleaned = imported and peer.readings.doubts_files and not any(one.by.credential for one in ran)
     observed: dict[str, Json] = {
         "old": old.contract_hash,
         "new": new.contract_hash,
@@ -233,12 +237,12 @@ def _weaker(  # noqa: PLR0913 - what the two ways to find it differ in
     return Finding(
         rule="weaker-authorization",
         about=about,
-        certainty="claimed" if new.last_modified is not None else "certain",
+        certainty="claimed" if new.last_modified is not None else "suspected" if cleaned else "certain",
         subject=_subject(old, new),
         trigger=evidence_of(record),
         evidence=in_order(old.evidence, new.evidence, *shown, evidence_of(record)),
         peer=peer.peer,
-        basis="import" if record.how == "import" or reconstructed else "live",
+        basis="import" if imported else "live",
         observed={name: value for name, value in observed.items() if value is not None},
         tasks=tuple(one.task for one in ran),
         frozen_hash=old.contract_hash,

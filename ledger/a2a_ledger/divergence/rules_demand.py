@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _REFUSED = frozenset({401, 403})
 _HTTP_ERROR = 400
+_MALFORMED = frozenset({-32700, -32600, -32602})  # JSON-RPC: not JSON, no request, invalid params
+_KEY_AS_AUTHORIZATION = "apiKey:header:authorization"
 _MOST = 16
 
 _CLASSES = {
@@ -94,12 +96,31 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     outside = [demand for demand in demands if not offered.meets(demand)]
     if demands and len(outside) == len(demands):
         for demand in outside:
-            if allowed_any or demand.stated or demand.scheme in offered.table or not matter.readings.by_stated_demand:
+            named = demand.stated or demand.scheme in offered.table
+            key = _may_ask_for_the_key(demand, offered)
+            certain = (allowed_any or (named and not _may_be_an_echo(record, demand))) and not key
+            if certain or not matter.readings.by_stated_demand:
                 yield _asked(matter, offered, demand)
-            elif asked_class(demand) in _UNMISTAKABLE:
+            elif key or asked_class(demand) in _UNMISTAKABLE:
                 yield _asked(matter, offered, demand, certainty="suspected")
     elif not demands:
         yield from _suspected(matter, offered, leg.text)
+
+
+def _may_be_an_echo(record: Record, demand: Demand) -> bool:
+    """Say whether data may show the request again: an agent that refuses a request as malformed says what was in it."""
+    malformed = record.data.get("error_code") in _MALFORMED or number(record.data, "status") == _HTTP_ERROR
+    return malformed and demand.source == "error-data"
+
+
+def _may_ask_for_the_key(demand: Demand, offered: _Offer) -> bool:
+    """Say whether a challenge may ask for an API key of the contract: no name is registered for that.
+
+    Vendors write `Key`, `Token`, `AzureApiManagementKey`; a key that travels in `Authorization` may be called anything.
+    """
+    keys = [kind for kind in offered.classes.values() if kind.startswith("apiKey")]
+    unknown = re.sub(r"[^a-z0-9]", "", demand.scheme.lower()) not in _CLASSES
+    return demand.source == "www-authenticate" and bool(keys) and (unknown or _KEY_AS_AUTHORIZATION in keys)
 
 
 def _may_ask(record: Record) -> bool:
