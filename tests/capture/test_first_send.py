@@ -292,3 +292,40 @@ async def test_a_request_sent_twice_by_its_authentication_is_one_task(
     await send(client, "hello")
     assert_every_send_is_frozen(ledger)
     assert len(tasks(ledger)) == 1
+
+
+async def test_an_id_that_is_counted_anew_opens_a_task_under_the_contract_of_its_time(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    """A resend is the same id and the same content; two runs of a client that counts from 1 share ids alone."""
+    ledger = open_ledger(mode="observe")
+
+    async def run(*texts: str) -> None:
+        guard = make_guard(ledger)
+        client = await guard.create_client(agent.url)
+        for text in texts:
+            sent = request(text)
+            sent.message.message_id = "1"
+            await collect(client, sent)
+
+    await run("hello", "hello")
+    agent.require_oauth()
+    await run("other work", "hello", "other work")
+    assert_every_send_is_frozen(ledger)
+    first, second = only(ledger, "contract.captured")
+    assert first.data["contract_hash"] != second.data["contract_hash"]
+    asked = [r.stream for r in only(ledger, "message.recorded") if r.data["leg"] == "request"]
+    assert asked == [first.stream, first.stream, second.stream, first.stream, second.stream]
+
+
+async def test_one_id_at_once_with_two_contents_opens_two_tasks(
+    agent: Agent, open_ledger: OpenLedger, make_guard: MakeGuard
+) -> None:
+    ledger = open_ledger()
+    client = await make_guard(ledger).create_client(agent.url)
+    sends = [request(text) for text in ("hello", "other work", "hello", "other work")]
+    for sent in sends:
+        sent.message.message_id = "1"
+    await asyncio.gather(*[collect(client, sent) for sent in sends])
+    assert_every_send_is_frozen(ledger)
+    assert len(tasks(ledger)) == 2

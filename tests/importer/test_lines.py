@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_ledger.capture.import_file import import_file
-from tests.importer.lines import BEARER, CARD_URL, ORIGIN, URL, Line, call, card, fetch, line, send, task, write
+from tests.importer.lines import (
+    BEARER,
+    CARD_URL,
+    OAUTH,
+    ORIGIN,
+    REQUIRED,
+    URL,
+    Line,
+    call,
+    card,
+    fetch,
+    line,
+    send,
+    task,
+    write,
+)
 from tests.importer.reading import facts, findings, imported, kinds
 
 if TYPE_CHECKING:
@@ -43,6 +58,34 @@ def test_a_resend_of_the_same_message_is_the_same_task_and_the_same_contract(
         "task.bound.v1",
     ]
     assert set(streams(ledger)[1:]) == {"task1"}
+
+
+def test_one_id_with_another_content_is_another_task_under_the_contract_of_its_time(
+    ledger: ContractLedger, tmp_path: Path
+) -> None:
+    """A client that counts its messages from 1 begins again with each run, and the card changed in between."""
+    secured = card(schemes=OAUTH, requirements=REQUIRED)
+    again = said("1", "other work", None)
+    again["response"] = {"status": 401, "headers": [["WWW-Authenticate", "Bearer"]], "body": ""}
+    file = write(tmp_path, fetch(card()), said("1", "hello", task("COMPLETED")), fetch(secured, tag='"b"'), again)
+    assert import_file(ledger, file).tasks == 2
+    first, second = [r.data["contract_hash"] for r in imported(ledger) if r.type == "contract.reconstructed.v1"]
+    assert first != second
+    rules = {rule for rule, _, _ in findings(ledger)}
+    assert not rules & {"duplicate-id", "auth-demand"}
+
+
+def test_a_resend_is_found_among_other_messages_of_its_id(ledger: ContractLedger, tmp_path: Path) -> None:
+    texts = ["one", "two", "one", "three", "two"]
+    import_file(ledger, write(tmp_path, fetch(card()), *(said("1", text, None) for text in texts)))
+    sends = [record.stream for record in imported(ledger) if record.data.get("leg") == "request"]
+    assert [sends.index(stream) for stream in sends] == [0, 1, 0, 3, 1]
+
+
+def said(message: str, text: str, answer: dict[str, object] | None) -> Line:
+    """Return a send of one text."""
+    params = {"message": {"messageId": message, "role": "ROLE_USER", "parts": [{"text": text}]}}
+    return call("SendMessage", params, None if answer is None else {"task": answer}, headers=[])
 
 
 def test_two_task_ids_in_answer_to_one_message_hang_on_one_submission(ledger: ContractLedger, tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def client(program: str, **headers: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(headers={"user-agent": program, "a2a-version": "1.0", **headers}, trust_env=False)
 
 
-async def send(http: httpx.AsyncClient, url: str, message: str, **headers: str) -> None:
-    params = {"message": {**MESSAGE, "messageId": message}}
+async def send(http: httpx.AsyncClient, url: str, message: str, *, text: str = "hello", **headers: str) -> None:
+    params = {"message": {**MESSAGE, "messageId": message, "parts": [{"text": text}]}}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
     assert (await http.post(f"{url}/rpc", json=call, headers=headers)).content == ANSWER
 
@@ -88,6 +88,29 @@ async def test_each_task_is_held_to_the_card_that_its_client_read(
         "another-connection": first,
         "either": None,
     }
+
+
+async def test_two_clients_that_count_their_messages_have_tasks_of_their_own(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    """Both say message 1; the second one, of another content, is held to the card that its own client read."""
+    ledger, agent = open_ledger(mode="observe"), Rotating()
+    with Serving(Peer(agent)) as upstream:
+        agent.url = upstream.url
+        url = start_proxy(ledger, upstream.url).url
+        async with client("one") as one, client("two") as two:
+            await one.get(url + CARD)
+            await send(one, url, "1", text="hello")
+            agent.secured = True
+            await two.get(url + CARD)
+            await send(two, url, "1", text="other work")
+            await send(one, url, "1", text="hello")
+    captured = [(r.stream, r.data["contract_hash"]) for r in only(ledger, "contract.captured")]
+    assert [hash_ for _, hash_ in captured] == [r.data["contract_hash"] for r in only(ledger, "card.fetched")]
+    asked = [r.stream for r in only(ledger, "message.recorded") if r.data["leg"] == "request"]
+    assert asked == [captured[0][0], captured[1][0], captured[0][0]]
+    ledger.catch_up()
+    assert "duplicate-id" not in [r.data["rule"] for r in only(ledger, "violation.detected")]
 
 
 async def test_a_card_that_was_read_with_a_credential_is_not_that_of_a_caller_without_it(

@@ -153,6 +153,23 @@ async def test_a_message_that_is_sent_twice_is_one_task(open_ledger: OpenLedger)
     assert len({r.stream for r in only(ledger, "message.recorded")}) == 1
 
 
+async def test_one_id_with_another_content_is_another_task(open_ledger: OpenLedger) -> None:
+    """Two clients that count their messages from 1, at once and one after the other."""
+    ledger = open_ledger()
+    peer = Peer(answering(200, ANSWER, JSON))
+    bodies = [SEND.replace(b"report", word) for word in (b"report", b"answer", b"report", b"answer")]
+    assert len(set(bodies)) == 2
+    with Serving(ContractLedgerMiddleware(peer, ledger, CARD_URL), lifespan=False) as agent:
+        async with httpx.AsyncClient() as http:
+            await asyncio.gather(*[http.post(f"{agent.url}/rpc", content=body) for body in bodies[:2]])
+            for body in bodies[2:]:
+                await http.post(f"{agent.url}/rpc", content=body)
+    assert len(only(ledger, "contract.captured")) == 2
+    asked = [r for r in only(ledger, "message.recorded") if r.data["leg"] == "request"]
+    streams = {(r.stream, r.content("body")) for r in asked}
+    assert len(streams) == 2
+
+
 async def test_what_a_client_sent_as_its_pin_is_kept_with_the_capture(open_ledger: OpenLedger) -> None:
     pin = b'"metadata":{"https://w3id.org/a2a-ledger/ext/frozen-contract/v1":{"form":"f","contractHash":"sha256:00"}},'
     ledger = open_ledger()

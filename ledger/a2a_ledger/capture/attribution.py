@@ -18,6 +18,8 @@ from a2a_ledger.address import (
     wire_url,
 )
 from a2a_ledger.capture.card_identity import key_of
+from a2a_ledger.capture.resends import resent_task
+from a2a_ledger.wire import message_digest
 from a2a_ledger.wire.spellings import SENDS, rest_bases
 
 if TYPE_CHECKING:
@@ -104,21 +106,24 @@ def peer_at(url: str) -> Peer:
     return Peer(peer_id(url), peer_url(url))
 
 
-def attribute(reader: LogReader, leg: Leg, *, peer: Peer | None = None, current: str | None = None) -> Attribution:
+def attribute(
+    reader: LogReader, leg: Leg, body: bytes = b"", *, peer: Peer | None = None, current: str | None = None
+) -> Attribution:
     """Say where an exchange belongs, by its request or, for a push, by the push itself.
 
     Never by a context id alone. In this order: the task of the caller's context; the peer's task id;
-    a message id that was sent before (a resend is the same task); a send without a task id opens one;
+    a message that was sent before (a resend is the same task); a send without a task id opens one;
     an unknown task id is adopted; everything else stays with the peer.
 
     Args:
         reader: the log.
         leg: the request, or the push.
+        body: of a request that may be a send: a resend is told by its id and by its content.
         peer: whom it was sent to, where the caller knows (a client that is bound to a card).
         current: local task of the caller's context.
     """
     whom = peer or peer_of(reader, leg.url, leg.task_id, tenant=leg.tenant)
-    found = current or _known_task(reader, whom.id, leg)
+    found = current or _known_task(reader, whom.id, leg, body)
     if found is not None:
         return Attribution(whom, found)
     if leg.task_id is not None:
@@ -221,15 +226,13 @@ def interface_used(interfaces: Sequence[Interface], leg: Leg) -> Interface:
     return {"binding": leg.binding, "tenant": leg.tenant or "", "url": urls[0] if urls else "", "version": leg.version}
 
 
-def _known_task(reader: LogReader, peer: str, leg: Leg) -> str | None:
-    tags = [f"task:{peer}:{leg.task_id}"] if leg.task_id is not None else []
-    if leg.method in SENDS and leg.message_id is not None:
-        tags.append(f"message:{peer}:{leg.message_id}")
-    for tag in tags:
-        for record in reader.tagged(tag, limit=1):
-            if record.stream.startswith("task:"):
-                return record.stream.removeprefix("task:")
-    return None
+def _known_task(reader: LogReader, peer: str, leg: Leg, body: bytes) -> str | None:
+    for record in reader.tagged(f"task:{peer}:{leg.task_id}", limit=1) if leg.task_id is not None else []:
+        if record.stream.startswith("task:"):
+            return record.stream.removeprefix("task:")
+    if leg.method not in SENDS or leg.message_id is None:
+        return None
+    return resent_task(reader, peer, leg.message_id, message_digest(body))
 
 
 def _peers_of(records: Sequence[Record]) -> Iterator[Record]:

@@ -168,7 +168,7 @@ class Importer:
     def _request(self, line: ExchangeLine) -> Exchange:
         asked = line.request
         exchange = self._exchange(line)
-        found = attribute(self._reader, exchange.leg, peer=exchange.peer)
+        found = attribute(self._reader, exchange.leg, asked.body, peer=exchange.peer)
         if found.opens == "adopted" and (task := self._overlap.task_of(exchange.peer.id, exchange.leg.task_id)):
             found = Attribution(exchange.peer, task)
         self._opening(exchange, found, self._in_force(exchange.peer, exchange.leg, asked))

@@ -20,6 +20,7 @@ from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.events import TaskAdopted
+from a2a_ledger.wire import message_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -58,8 +59,8 @@ class Outgoing(NamedTuple):
     """What follows the body and was too long to be held."""
 
 
-async def call_of(
-    sends: Sends, arrivals: Arrivals, leg: Leg, *, is_send: bool, waiting: Waiting | None = None
+async def call_of(  # noqa: PLR0913 - what is known of a request before it leaves
+    sends: Sends, arrivals: Arrivals, leg: Leg, body: bytes, *, is_send: bool, waiting: Waiting | None = None
 ) -> Call | None:
     """Return the send that a request is, decided; None: it is no send.
 
@@ -69,6 +70,7 @@ async def call_of(
         sends: the guard's.
         arrivals: knows the card that a call is made on.
         leg: the request, read.
+        body: of it.
         is_send: it hands work to a peer.
         waiting: the request, where an httpx client sends it.
 
@@ -79,7 +81,13 @@ async def call_of(
     if call is None and is_send:
         bound, peer = arrivals.card_for(leg, waiting.headers if waiting is not None else ())
         await sends.begin(
-            bound, message_id=leg.message_id or "", peer_task=leg.task_id, peer=peer, may_pin=False, waiting=waiting
+            bound,
+            message_id=leg.message_id or "",
+            said=message_digest(body),
+            peer_task=leg.task_id,
+            peer=peer,
+            may_pin=False,
+            waiting=waiting,
         )
         call = take_call(leg.message_id)
     if call is not None:
@@ -120,7 +128,7 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
     exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets, outside=outside, card=card)
     if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
         await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
-    exchange.stream, opening = await _opening(desk, peer, leg, call)
+    exchange.stream, opening = await _opening(desk, peer, outgoing._replace(leg=leg), call)
     event, blobs = message_event(
         leg, seen, peer=peer, at=desk.ledger, http_method=outgoing.http_method, redactor=desk.redact
     )
@@ -173,12 +181,12 @@ async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]
         _log.error("a request that was never sent was not recorded as that: %s", error)
 
 
-async def _opening(desk: Desk, peer: str, leg: Leg, call: Call | None) -> tuple[str, Draft | None]:
+async def _opening(desk: Desk, peer: str, outgoing: Outgoing, call: Call | None) -> tuple[str, Draft | None]:
     """Return the stream of this exchange, and the event that opens an adopted task if it needs one."""
     if call is not None:
         return f"task:{call.task}", None
-    url = desk.views.of(peer).url
-    found = attribute(desk.ledger.store, leg, peer=Peer(peer, url), current=task_of_context(desk.ledger.store, peer))
+    leg, store, url = outgoing.leg, desk.ledger.store, desk.views.of(peer).url
+    found = attribute(store, leg, outgoing.body, peer=Peer(peer, url), current=task_of_context(store, peer))
     if found.task is not None:
         return f"task:{found.task}", None
     if found.opens != "adopted" or leg.task_id is None:

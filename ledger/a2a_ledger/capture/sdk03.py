@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from a2a_ledger.capture.bound import call_on
 from a2a_ledger.capture.client_cards import ClientCards
-from a2a_ledger.wire import EXTENSION
+from a2a_ledger.wire import EXTENSION, message_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +87,7 @@ class GuardInterceptor:
         pin = await self._sends.begin(
             bound,
             message_id=message.get("messageId") or "",
+            said=message_digest(json.dumps(request_payload).encode()),
             peer_task=message.get("taskId") or None,
             extensions=extensions,
         )

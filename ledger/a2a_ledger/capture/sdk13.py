@@ -14,7 +14,7 @@ from a2a_ledger.capture.bound import call_is_open, call_on, expect_extended, tak
 from a2a_ledger.capture.client_cards import ClientCards
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of
-from a2a_ledger.wire import EXTENSION
+from a2a_ledger.wire import EXTENSION, message_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,11 @@ class GuardInterceptor(ClientCallInterceptor):
             self._desk.cards.refresh(route.transport, route.ask.full_url, put_in, route)
         message = request.message
         pin = await self._sends.begin(
-            bound, message_id=message.message_id, peer_task=message.task_id or None, extensions=message.extensions
+            bound,
+            message_id=message.message_id,
+            said=message_digest(MessageToJson(request).encode()),
+            peer_task=message.task_id or None,
+            extensions=message.extensions,
         )
         if pin is not None:
             message.metadata.update({EXTENSION: pin})

@@ -17,6 +17,7 @@ from a2a_ledger.capture.bound import BoundCard, Call, forget_sent, open_call
 from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.own_route import is_certain, own, own_copy, while_waiting
 from a2a_ledger.capture.refusal import CHANGED
+from a2a_ledger.capture.resends import resent_task
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.codec import timestamp
 from a2a_ledger.errors import SpentClientError
@@ -66,6 +67,7 @@ class Sends:
         bound: BoundCard | None,
         *,
         message_id: str,
+        said: str | None,
         peer_task: str | None,
         peer: str = "",
         extensions: Sequence[str] = (),
@@ -77,6 +79,7 @@ class Sends:
         Args:
             bound: the card that the client was built from; None when this process knows none.
             message_id: the message's id.
+            said: `message_digest` of what is sent: one id with another content is another send.
             peer_task: the peer's task id, when the send goes on with a task.
             peer: peer id, needed where `bound` is None.
             extensions: extensions that the message activates.
@@ -97,11 +100,11 @@ class Sends:
         if bound is not None and bound.spent and self._desk.enforces:
             raise SpentClientError(f"{bound.spent}\n  An earlier send found this; nothing more was asked or sent.")
         whom = bound.peer if bound else peer
-        key = self._key(whom, message_id, peer_task)
+        key = self._key(whom, message_id, said, peer_task)
         pin: JsonObject | None = None
         with self._desk.failing_as_chosen():
             async with self._desk.claims.opening(key):
-                existing = self._existing_task(key, whom, message_id, peer_task)
+                existing = self._existing_task(key, whom, message_id, said, peer_task)
                 if existing is not None or peer_task is None:  # a task never seen is adopted by the transport
                     pin = await self._open(bound, whom, existing, key, message_id, extensions, waiting, may_pin=may_pin)
         return pin
@@ -202,25 +205,25 @@ class Sends:
         call.drafts, call.at = await self._decide(call.bound, call.peer, call.task, state, call.key, waiting)
         call.undecided = False
 
-    def _key(self, peer: str, message_id: str, peer_task: str | None) -> Key:
+    def _key(self, peer: str, message_id: str, said: str | None, peer_task: str | None) -> Key:
         """Return what this send's task is known by before the log knows it."""
         chosen = task_of_context(self._desk.ledger.store, peer)
         if chosen is not None:
             return ("task", peer, chosen)
         if peer_task:
             return ("peer-task", peer, peer_task)
-        return ("message", peer, message_id or str(uuid4()))
+        return ("message", peer, message_id or str(uuid4()), said or "")
 
-    def _existing_task(self, key: Key, peer: str, message_id: str, peer_task: str | None) -> str | None:
+    def _existing_task(
+        self, key: Key, peer: str, message_id: str, said: str | None, peer_task: str | None
+    ) -> str | None:
         """Return the local task that a send goes on with: the context's, the peer's task's, else a resend's."""
         if key[0] == "task":
             return key[2]
         if peer_task:
             return self._desk.ledger.find_task(peer, peer_task)
-        sent_before = self._desk.ledger.store.tagged(f"message:{peer}:{message_id}", limit=1) if message_id else []
-        if sent_before and sent_before[0].stream.startswith("task:"):
-            return sent_before[0].stream.removeprefix("task:")
-        return self._desk.claims.task(key)
+        sent_before = resent_task(self._desk.ledger.store, peer, message_id, said) if message_id else None
+        return sent_before or self._desk.claims.task(key)
 
     # ---- the pin ---
 

@@ -248,7 +248,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
             pairs(request.headers),
             self._served,
         )
-        call = await call_of(self._sends, self._arrivals, leg, is_send=is_send, waiting=here)
+        call = await call_of(self._sends, self._arrivals, leg, body, is_send=is_send, waiting=here)
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:

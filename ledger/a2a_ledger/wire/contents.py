@@ -153,6 +153,12 @@ def request_contents(body: bytes, *, starred: bool = False) -> Contents:
     )
 
 
+def message_digest(body: bytes, *, starred: bool = False) -> str | None:
+    """Return a digest of what the message of a send says, in any binding; None: nothing that could be compared."""
+    said = request_contents(body, starred=starred).message
+    return None if said is None else said.digest
+
+
 @lru_cache(maxsize=1)  # what one body says is looked at twice: for its contents, and for what is said again
 def _read(body: bytes) -> Json:
     """Read JSON with every number as a double, which is all that a content is compared by; None: it is no JSON."""

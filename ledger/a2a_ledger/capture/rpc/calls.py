@@ -75,7 +75,7 @@ class Calls:
         leg = parse_grpc_request(path, self._url or self._newest_url(), metadata, body)
         exchange = None
         with self._desk.failing_as_chosen():
-            call = await call_of(self._sends, self._arrivals, leg, is_send=leg.method in SENDS)
+            call = await call_of(self._sends, self._arrivals, leg, body, is_send=leg.method in SENDS)
             if call is not None and call.pin is not None:
                 details = _asking_for_extension(details)
                 metadata = pairs(details.metadata or ())

@@ -76,7 +76,7 @@ class Servant:
         schemes = sorted({mark["scheme"] for mark in event.credential or ()})
         key = ("served", self.peer.id, clean.task_id or "", clean.message_id or "")
         async with desk.claims.opening(key):  # a message that is sent twice at once opens one task
-            stream, opening = await self._opening(without_secrets(leg, seen.secrets, with_url=True), schemes)
+            stream, opening = await self._opening(without_secrets(leg, seen.secrets, with_url=True), body, schemes)
             appended = await self._write([*opening, _draft(desk, event, stream, blobs)])
         return Exchange(
             desk,
@@ -93,9 +93,9 @@ class Servant:
     async def _write(self, drafts: list[Draft]) -> list[Appended]:
         return await asyncio.shield(asyncio.ensure_future(self.desk.write(drafts)))
 
-    async def _opening(self, leg: Leg, schemes: Sequence[str]) -> tuple[str, list[Draft]]:
+    async def _opening(self, leg: Leg, body: bytes, schemes: Sequence[str]) -> tuple[str, list[Draft]]:
         """Return the stream that a request belongs to, and what opens it if it is a new task's."""
-        found = attribute(self.desk.ledger.store, leg, peer=self.peer)
+        found = attribute(self.desk.ledger.store, leg, body, peer=self.peer)
         if found.task is not None:
             return f"task:{found.task}", []
         if found.opens == "send":
