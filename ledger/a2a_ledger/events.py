@@ -310,7 +310,9 @@ class ContractCaptured(Event):
     caller: str
     skill: str | None = None
     card_ids: list[str] | None = None  # what its card is looked up by, section 4: the lookup tag `agreed`
-    side: str | None = None  # "server": frozen by the agent, from the card that it served last; None: by the client
+    side: str | None = (
+        None  # "server": frozen by the agent, from the card served last; "proxy": for all clients behind it
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

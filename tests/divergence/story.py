@@ -263,6 +263,7 @@ class Story:
         reconstructed: bool = False,
         peer: str = PEER,
         extensions: Sequence[str] = (),
+        side: str | None = None,
     ) -> Record:
         """Freeze the contract of a fetched card for a task."""
         contract = contract_of(read_card(fetch.content("body") or b""))
@@ -287,6 +288,7 @@ class Story:
             pin=None if contract is None else {"contractHash": contract.hash, "form": "a2a-contract/1"},
             caller="anonymous",
             skill=skill,
+            side=side,
         )
         blobs = {} if contract is None else {"contract": contract.canonical}
         return self.add(event, f"task:{task}", blobs, "import" if reconstructed else "live")

@@ -103,11 +103,11 @@ class Call:
     taken: bool = False  # by the transport, which records it
 
     def capture(
-        self, profile: Profile, *, interface: Interface, credential: Sequence[str], visible: bool
+        self, profile: Profile, *, interface: Interface, credential: Sequence[str], visible: bool, side: str | None
     ) -> tuple[ContractCaptured, dict[str, bytes]]:
         """Return the capture, now that the interface was seen on the wire."""
         if self.bound is None:
-            return _without_card(self, profile, interface, credential, visible=visible), {}
+            return _without_card(self, profile, interface, credential, visible=visible, side=side), {}
         bound = self.bound
         skills = _skill_ids(bound.card)
         event = ContractCaptured(
@@ -130,12 +130,13 @@ class Call:
             caller=bound.kept.caller,
             skill=skills[0] if len(skills) == 1 and len(skills[0]) <= _MAX_NAME else None,
             card_ids=bound.kept.key.agreed_as,
+            side=side,
         )
         return event, {"contract": bound.contract.canonical, "terms": bound.terms.canonical}
 
 
-def _without_card(
-    call: Call, profile: Profile, interface: Interface, credential: Sequence[str], *, visible: bool
+def _without_card(  # noqa: PLR0913 - what a capture states
+    call: Call, profile: Profile, interface: Interface, credential: Sequence[str], *, visible: bool, side: str | None
 ) -> ContractCaptured:
     """Return the capture of a send for which no card could be had: it freezes that there was none."""
     return ContractCaptured(
@@ -156,6 +157,7 @@ def _without_card(
         credential_visible=visible,
         pin=None,
         caller="anonymous",
+        side=side,
     )
 
 

@@ -60,18 +60,15 @@ class CardCall:
 class Builds:
     """Answers the application's card GETs, and its calls for an extended card."""
 
-    def __init__(self, desk: Desk, asking: Asking, *, for_many: bool = False) -> None:
+    def __init__(self, desk: Desk, asking: Asking) -> None:
         """Answer card fetches.
 
         Args:
             desk: the guard's shared part.
             asking: puts the questions.
-            for_many: several applications ask: that one fetches a card says nothing about what another does next, so
-                each fetch counts as a discovery.
         """
         self._desk = desk
         self._asking = asking
-        self._for_many = for_many
 
     async def card(self, route: Route, *, task: str | None, forced: bool) -> HandedOut:
         """Answer a card GET of the application: from the ledger, or by one fetch.
@@ -132,7 +129,7 @@ class Builds:
         kept, body = self._whole(frozen or desk.views.of(ask.peer).newest(key))
         bound = desk.bound_to(kept, body, peer=ask.peer, route=route) if kept else None
         asked = self._asking.question(ask.peer, kept, bound, state=state)
-        purpose = "discovery" if self._for_many or (kept is None and task is None) else "application"
+        purpose = "discovery" if self._desk.for_many or (kept is None and task is None) else "application"
         call = CardCall(route.ask.for_purpose(purpose, validate=None, task=task), route, asked, bound, task)
         if kept is not None and bound is not None and state != "intended" and desk.enforces:
             await self._settle(asked, task)
@@ -231,7 +228,7 @@ class Builds:
             return await self._asking.ask(peer, kept, bound, state=state, task=task, first_hand=True)
         asked = self._asking.question(peer, kept, bound, state=state)
         if state == "intended" or bound is None or not self._desk.enforces:
-            undeclared = (forced or task is not None) and not self._for_many
+            undeclared = (forced or task is not None) and not self._desk.for_many
             purpose = "application" if undeclared else "discovery"
             await self._asking.answer(asked, route, purpose, bound, task=task, first_hand=True)
         return asked

@@ -71,10 +71,12 @@ class Desk:
         client_versions: tuple[str, ...],
         redact: Redactor | None,
         credentials_visible: bool = True,
+        for_many: bool = False,
     ) -> None:
         self.ledger = ledger
         self.redact = redact
         self.credentials_visible = credentials_visible
+        self.for_many = for_many
         self.client_versions = client_versions
         self.views = PeerViews(ledger.store)
         self.cards = CardDesk(ledger, self.views, self.write, redact)

@@ -215,6 +215,7 @@ def _capture(  # noqa: PLR0913 - what a capture is made of
         interface=bounded(interface_used(interfaces, leg)),
         credential=schemes,
         visible="mutualTLS" not in kinds and desk.credentials_visible and visible,
+        side="proxy" if desk.for_many else None,
     )
     return desk.ledger.draft(event, stream=f"task:{call.task}", blobs=dict[str, "Content | bytes"](blobs), at=call.at)
 

@@ -44,6 +44,7 @@ CARD_FETCHED = "card.fetched.v1"
 CARD_FAILED = "card.fetch_failed.v1"
 CAPTURED = "contract.captured.v1"
 RECONSTRUCTED = "contract.reconstructed.v1"
+PROXY = "proxy"
 MESSAGE = "message.recorded.v1"
 BOUND = "task.bound.v1"
 ADOPTED = "task.adopted.v1"
@@ -116,6 +117,8 @@ class Frozen:
     credential_visible: bool
     fetch: Ref | None
     reconstructed: bool
+    for_many: bool
+    """By a proxy: the clients behind it may speak of one task, each over an interface of its own."""
 
 
 def frozen_of(record: Record) -> Frozen:
@@ -134,6 +137,7 @@ def frozen_of(record: Record) -> Frozen:
         credential_visible=data.get("credential_visible") is True,
         fetch=ref(data, "fetch"),
         reconstructed=record.type == RECONSTRUCTED,
+        for_many=text(data, "side") == PROXY,
     )
 
 

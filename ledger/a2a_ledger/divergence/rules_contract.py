@@ -27,7 +27,9 @@ _SLASH = "trailing-slash"
 
 
 def request_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """Hold a request of ours against the frozen contract."""
+    """Hold a request of ours against the frozen contract; behind a proxy, against all that its card offers."""
+    if frozen.for_many and matter.case.sent is not None and _is_offered(matter, frozen):
+        return
     agreed = _agreed(matter, frozen)
     spoken = text(matter.record.data, "wire_version")
     if agreed is not None and spoken not in {None, agreed} and not _request_fits(agreed, spoken or "", matter, frozen):
@@ -170,6 +172,19 @@ def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
 def _stands(url: str, frozen: Frozen, profile: Profile) -> str:
     """Say how a url stands to the frozen interface, or to one that the profile calls the same."""
     return _place_of(url, frozen.interface["url"], frozen.interface["binding"], profile)
+
+
+def _is_offered(matter: Matter, frozen: Frozen) -> bool:
+    """Say whether a request uses an interface that the frozen card lists, be it another than that of the first send."""
+    data = matter.record.data
+    url, binding, spoken = text(data, "url") or "", text(data, "binding") or "", text(data, "wire_version")
+    listed = (frozen.contract or {}).get("interfaces")
+    return any(
+        (text(one, "binding") or "").upper() == binding
+        and text(one, "version") in {None, spoken}
+        and _place_of(url, text(one, "url") or "", binding, matter.profile) == "within"
+        for one in map(members, listed if isinstance(listed, list) else [])
+    )
 
 
 def _is_listed(url: str, binding: str, frozen: Frozen, profile: Profile) -> bool:

@@ -23,12 +23,13 @@ def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 
     An extension is asked for by header or in the message's own list; either will do. A request that hands over no
     work (a poll, a cancel) uses no extension's terms and need not ask. The first send is the peer's to judge: it
-    answers -32008 if it insists. Our own frozen-contract extension promises nothing and is not looked for.
+    answers -32008 if it insists. Our own frozen-contract extension promises nothing and is not looked for. Of the
+    clients behind a proxy each may ask for what it knows: nothing is looked for there.
 
     Established: that the client left the terms that the task began under. Not established: that the peer noticed, or
     that the extension would have changed anything.
     """
-    if matter.case.sent is None or text(matter.record.data, "method") not in SENDS:
+    if frozen.for_many or matter.case.sent is None or text(matter.record.data, "method") not in SENDS:
         return
     listed = members(frozen.contract).get("extensions")
     required = [text(members(one), "uri") for one in listed] if isinstance(listed, list) else []

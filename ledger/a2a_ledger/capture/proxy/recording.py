@@ -121,10 +121,10 @@ class ProxyTransport(GuardTransport):
             rewrites: the cards that pass are rewritten, so that no client is sent to the agent itself.
             redact: the user's own redaction.
         """
-        desk = Desk(ledger, client_versions=ANY_VERSION, redact=redact)
+        desk = Desk(ledger, client_versions=ANY_VERSION, redact=redact, for_many=True)
         question = Asking(desk) if desk.enforces else Watching(desk)
         sends = Sends(desk, question) if desk.enforces else WatchedSends(desk, question)
-        made = cls(Redirecting(inner), desk, sends, Builds(desk, question, for_many=True), addresses)
+        made = cls(Redirecting(inner), desk, sends, Builds(desk, question), addresses)
         made.rewrites = rewrites
         return made
 
