@@ -156,6 +156,19 @@ def test_an_error_text_loses_the_user_info_of_its_urls() -> None:
     )
 
 
+def test_a_challenge_loses_the_secrets_of_the_urls_that_it_names() -> None:
+    """A peer names a page to log in at; what the client's own url held may stand there again."""
+    page = "https://u:WUSERPASS@b.example/login;v=1?access_token=WTOKEN-1&page=2#session_token=WTOKEN-2"
+    [content] = kept_headers([("WWW-Authenticate", f'Bearer realm="r", error_uri="{page}", scope="a b"')], ())
+    assert json.loads(filled(content)) == [
+        "www-authenticate",
+        (
+            'Bearer realm="r", error_uri="https://***********@b.example/login;v=1?access_token=********&page=2'
+            '#session_token=********", scope="a b"'
+        ),
+    ]
+
+
 def test_a_location_loses_user_info_and_the_query_values_that_are_named_for_secrets() -> None:
     location = "https://u:LOCPASS@b.example/rpc?sig=SIGNED-77&page=2#access_token=abc&state=x"
     [content] = kept_headers([("Location", location)], ())

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from a2a_ledger.capture.spelled import Span, find_spelled, merge
-from a2a_ledger.capture.url_secrets import queries_in_text, query_texts, secret_places, user_infos
+from a2a_ledger.capture.url_secrets import queries_in_text, query_texts, secret_places, secrets_in_header, user_infos
 from a2a_ledger.codec import Content, Hole, Withheld
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ def _header_blob(  # noqa: PLR0913 - a header, and all that decides about its ho
     elif name == "location":
         spans += secret_places(inner)
         spans += [span for span in query_texts(inner) if _read(inner[slice(*span)]) in values]
+    elif name == "www-authenticate":
+        spans += secrets_in_header(inner)
     if redactor is not None:
         spans += redactor(f"header:{name}", inner)
     here = [(start + len(begin), end + len(begin)) for start, end in merge(spans, len(inner))]

@@ -23,13 +23,14 @@ _PAIR = re.compile(rb"[?#&;]([^=?#&;]*+)=([^#&;]*+)")
 _TEXT = re.compile(rb"[?#&;](?:[^=?#&;]*+=)?+([^#&;]++)")
 _BEHIND_PATH = re.compile(rb"[?#]")
 _URL_IN_TEXT = re.compile(rb"://[^\s\"'<>]*+")
+_URL_IN_QUOTES = re.compile(rb"://[^\s\"'<>\\]*+")  # a quoted string's end is escaped where the string is itself quoted
 _TELLING = frozenset(
     {
         *("apikey", "xapikey", "xgoogapikey", "key", "subscriptionkey", "ocpapimsubscriptionkey"),
         *("token", "accesstoken", "authtoken", "idtoken", "refreshtoken", "xamzsecuritytoken", "sastoken", "jwt"),
         *("auth", "authorization", "password", "passwd", "pwd", "secret", "clientsecret", "clientassertion"),
         *("sig", "signature", "xamzsignature", "xgoogsignature", "code", "sessionid", "jsessionid", "sid"),
-        *("xauthtoken", "xaccesstoken", "xfunctionskey", "credentials"),
+        *("xauthtoken", "xaccesstoken", "xfunctionskey", "credentials", "sessiontoken", "tokenvalue", "xamzcredential"),
     }
 )
 
@@ -57,6 +58,12 @@ def queries_in_text(text: bytes) -> list[Span]:
     urls = [found.span() for found in _URL_IN_TEXT.finditer(text)]  # whole, so that none is looked through twice
     said = [(found.end(), end) for start, end in urls if (found := _BEHIND_PATH.search(text, start, end))]
     return [span for span in said if span[0] < span[1]]
+
+
+def secrets_in_header(text: bytes) -> list[Span]:
+    """Return the places of the urls in a header's text that are never recorded: as `secret_places` of each."""
+    urls = [(found.start() + 1, found.end()) for found in _URL_IN_QUOTES.finditer(text)]
+    return [(start + a, start + b) for start, end in urls for a, b in secret_places(text[start:end])]
 
 
 def query_values(url: bytes) -> Iterator[QueryValue]:
