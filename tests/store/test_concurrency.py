@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def slowed(store: Store, seconds: float = 0.05) -> Generator[list[int]]:
+def slowed(store: Store, seconds: float = 0.2) -> Generator[list[int]]:
     """Make every transaction take longer; give the sizes of the groups that were written."""
     group = store.recorder._group
     write = group._write
@@ -49,6 +49,12 @@ def slowed(store: Store, seconds: float = 0.05) -> Generator[list[int]]:
     group._write = slow
     yield sizes
     group._write = write
+
+
+async def begun(sizes: list[int]) -> None:
+    """Wait until the first transaction has begun: what is called next shares the second one."""
+    while not sizes:
+        await asyncio.sleep(0.001)
 
 
 def assert_dense(store: Store, tmp_path: Path, placed: Sequence[Appended]) -> None:
@@ -122,7 +128,7 @@ async def test_a_cancelled_caller_leaves_nothing_or_a_whole_call(store: Store, t
     stream = new_stream(store)
     with slowed(store) as sizes:
         written = asyncio.create_task(store.append_async([message(stream), message(stream)]))
-        await asyncio.sleep(0.02)  # its transaction has begun
+        await begun(sizes)
         queued = asyncio.create_task(store.append_async([message(stream), message(stream)]))
         waiting = asyncio.create_task(store.append_async([message(stream)]))
         await asyncio.sleep(0)
@@ -139,9 +145,9 @@ async def test_a_cancelled_caller_leaves_nothing_or_a_whole_call(store: Store, t
 async def test_a_cancelled_append_is_retried_without_a_second_event(store: Store) -> None:
     stream = new_stream(store)
     fact = message(stream)
-    with slowed(store):
+    with slowed(store) as sizes:
         first = asyncio.create_task(store.append_async([fact]))
-        await asyncio.sleep(0.02)
+        await begun(sizes)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
@@ -154,7 +160,7 @@ async def test_a_tracking_conflict_fails_only_its_own_call(store: Store) -> None
     store.append([message("ledger") for _ in range(6)], Tracking("verifier", 5))
     with slowed(store) as sizes:
         first = asyncio.create_task(store.append_async([message(stream)]))
-        await asyncio.sleep(0.02)
+        await begun(sizes)
         calls = [
             store.append_async([message(stream)]),
             store.append_async([message(stream)], Tracking("verifier", 5)),

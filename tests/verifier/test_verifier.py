@@ -128,12 +128,14 @@ def test_nothing_is_found_twice_when_the_position_is_lost(ledger: ContractLedger
     assert len(recorded(ledger)) == 3
 
 
-def test_without_a_statement_key_nothing_is_written(ledger: ContractLedger) -> None:
-    three_findings(LedgerStory(ledger=ledger))
-    del ledger.signers["statement"]
-    assert follower(ledger).catch_up() == 0
-    assert recorded(ledger) == []
-    assert ledger.store.position(VERIFIER) == 0
+def test_without_a_statement_key_nothing_is_written(place: Path) -> None:
+    with ContractLedger.open(place, follow=False) as ledger:
+        three_findings(LedgerStory(ledger=ledger))
+    (place / "keys" / "statement.pem").unlink()
+    with ContractLedger.open(place, follow=False) as ledger:
+        assert follower(ledger).catch_up() == 0
+        assert recorded(ledger) == []
+        assert ledger.store.position(VERIFIER) == 0
 
 
 def test_a_row_that_cannot_be_read_stops_nothing_else(place: Path, caplog: pytest.LogCaptureFixture) -> None:
