@@ -25,6 +25,7 @@ import hashlib
 import hmac
 import json
 import math
+import os
 import re
 import struct
 import sys
@@ -1474,6 +1475,7 @@ class Shown:
         self.places: dict[tuple[str, int], Record] = {}
         self.keyed: set[str] = set()  # streams whose key is disclosed, and theirs
         self.holes: list[Json] = []
+        self.open: list[str] = []  # what is shown and cannot be judged, for want of something (R)
         self.used: set[str] = set()
         self._parts: dict[str, tuple[Part, ...]] = {}
         for leaf in leaves.values():
@@ -1584,7 +1586,7 @@ def check_record(record: Object) -> None:
         texts.get("how") in {"live", "import", "derived"},
         _ORIGIN.fullmatch(texts.get("log", "")),
         (prev is None and ver == 0) or (_DIGEST.fullmatch(texts.get("prev", "")) and ver != 0),
-        {"stream", "type"} <= texts.keys(),
+        texts.get("stream") and texts.get("type"),
         number(record["v"]) == 1,
         ver is not None and ver >= 0,
         isinstance(record["data"], dict),
@@ -1607,21 +1609,34 @@ def _is_blob(ref: Json) -> bool:
 def check_references(shown: Shown) -> None:
     """Hold every reference to a shown event against it, and find files that nothing refers to (C1, C2)."""
     for record in shown.records.values():
-        for stream, ver, c in _references(record.data):
-            there = shown.places.get((stream, ver))
-            if there is not None and there.c != c:
-                shown.bundle.fault("C1", f"{record.file}: refers to another {stream[:80]} version {ver} than is shown")
-            elif there is None and stream in shown.keyed:
-                shown.bundle.fault("C2", f"{record.file}: refers to {stream[:80]} version {ver}, which is not shown")
+        for name, value in record.data.items():
+            for stream, ver, c in _references(value):
+                _check_reference(shown, record, name, (stream, ver, c))
     for name in shown.bundle.files:
         if name.startswith(("data/records/", "data/blobs/", "data/streams/")) and name not in shown.used:
             shown.bundle.fault("C1", f"{name}: no event of the bundle refers to it")
 
 
+def _check_reference(shown: Shown, record: Record, name: str, ref: tuple[str, int, str]) -> None:
+    stream, ver, c = ref
+    there, named = shown.places.get((stream, ver)), f"{stream[:80]} version {ver}"
+    if there is not None and there.c != c:
+        shown.bundle.fault("C1", f"{record.file}: refers to another {named} than is shown")
+    if there is not None or (name == "within" and stream.startswith("task:")):
+        return  # a card came within a message of another task: its octets stand in the fetch
+    if stream in shown.keyed:
+        shown.bundle.fault("C2", f"{record.file}: refers to {named}, which is not shown")
+    else:
+        shown.open.append(f"{record.file}: rests on {named}, which is not shown")
+
+
 def _references(value: Json) -> Iterator[tuple[str, int, str]]:
     match value:
-        case {"c": str(c), "stream": str(stream), "ver": int(ver), **others} if not others:
+        case {"c": str(c), "stream": str(stream), "ver": int(ver)}:  # and whatever a later version adds
             yield stream, ver, c
+        case _:
+            pass
+    match value:
         case dict():
             for member in value.values():
                 yield from _references(member)
@@ -2379,6 +2394,9 @@ def check_engine(bundle: Bundle, head: Head) -> None:
         bundle.fault("R", problem)
 
 
+_LEGS: Final = frozenset({"request", "response", "stream-event", "stream-end", "push", "error"})
+
+
 def check_content(bundle: Bundle, shown: Shown) -> None:
     """Hold what records say of their own octets, and of each other, against them (R)."""
     checks: dict[str, Callable[[Record, Shown], Iterable[str]]] = {
@@ -2393,6 +2411,12 @@ def check_content(bundle: Bundle, shown: Shown) -> None:
         if record.type in checks:
             for problem in checks[record.type](record, shown):
                 bundle.fault("R", f"{record.file}: {problem}")
+        if record.type == "message.recorded.v1":
+            known = record.data["leg"] in _LEGS and record.data["direction"] in {"in", "out"}
+        else:
+            known = record.type in EVENTS_TABLE or record.stream == "ledger"
+        if not known:
+            shown.open.append(f"{record.file}: an event, or a message, of a kind that is unknown here")
 
 
 def _check_fetch(record: Record, shown: Shown) -> Iterator[str]:
@@ -2840,11 +2864,11 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     check_findings(bundle, shown, keys)  # step 11
     check_engine(bundle, head)
     check_content(bundle, shown)
-    answers["R"] = Answer(
-        "NOT PROVEN",
-        "statements, hashes of cards and contracts, and freshness decisions hold; this verifier does not judge again",
-        "a2a-ledger verify",
-    )
+    held = "statements, hashes of cards and contracts, and freshness decisions hold"
+    if shown.open:
+        more = f"; and {len(shown.open) - 3} more" if len(shown.open) > 3 else ""  # noqa: PLR2004 - enough to begin with
+        held = f"{'; '.join(shown.open[:3])}{more}; beside that, {held}"
+    answers["R"] = Answer("NOT PROVEN", f"{held}; this verifier does not judge again", "a2a-ledger verify")
     got = sum(
         record.type == "message.recorded.v1" and record.data["direction"] == "in" for record in shown.records.values()
     )
@@ -2969,8 +2993,27 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
+_PIPE_CLOSED: Final = 141  # as after SIGPIPE
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command; return its exit code, which says nothing of the bundle where the answer reached nobody."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None where it was closed, as Python documents
+        sys.stderr.write("a2a_verify: standard output is closed\n")
+        return 2
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except OSError as problem:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+        if isinstance(problem, BrokenPipeError):
+            return _PIPE_CLOSED
+        sys.stderr.write(f"a2a_verify: standard output cannot be written: {problem.strerror}\n")
+        return 2
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="a2a_verify.py", description="Verify an evidence bundle of a2a-ledger.")
     parser.add_argument("bundle", help="the bundle, a zip")
     parser.add_argument("--policy", help="what you trust: a C2SP tlog-policy file")
@@ -2989,7 +3032,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as problem:
         sys.stderr.write(f"a2a_verify: {printable(str(problem))}\n")
         return 2
-    if given.format == "json":
+    _print(report, given.format)
+    return {"verified": 0, "invalid": 1}.get(report.verdict, 3)
+
+
+def _print(report: Report, form: str) -> None:
+    if form == "json":
         sys.stdout.write(json.dumps(report.to_json()) + "\n")
     else:
         sys.stdout.write(f"{report.verdict}\n")
@@ -2997,7 +3045,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             settle = f"  settle: {answer.settle}" if answer.settle else ""
             line = f"{letter:<3}{TITLES[letter]:<41}{answer.status:<12}{answer.detail}{settle}"
             sys.stdout.write(printable(line) + "\n")
-    return {"verified": 0, "invalid": 1}.get(report.verdict, 3)
 
 
 if __name__ == "__main__":

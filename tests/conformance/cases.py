@@ -16,6 +16,7 @@ from tests.conformance import (
     record_cases,
     stream_cases,
     time_cases,
+    unshown_cases,
 )
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _MODULES = (
     hostile_zips,
     file_cases,
     record_cases,
+    unshown_cases,
     erasure_cases,
     log_cases,
     stream_cases,

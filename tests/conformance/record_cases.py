@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.evidence.forging import Files
 
 POLL = 13  # nothing refers to it, and no finding rests on it
-DECISION = 5
 RECORD = f"data/records/{POLL}.json"
 
 
@@ -166,13 +165,6 @@ def _refers(n: int, field: str, **members: Json) -> Made:
     return _remade(lambda made: made.change(n, change))
 
 
-def _unknown_event() -> Made:
-    def change(made: Remaking) -> None:
-        made.append(f"task:{log().task}", "weather.observed.v1", {"sky": ["blue", None, True]})
-
-    return _remade(change)
-
-
 def _kinds() -> Iterator[Row]:
     """Records that are none: the leaf commits to them, and nobody can read them as an event."""
     none = partial(row, section="3.1", invalid="I C1 C2", unproven="X")
@@ -211,7 +203,7 @@ def _kinds() -> Iterator[Row]:
     yield field("field_list_of_another_type_fail", recipe=partial(_field, flags=[1]))
     yield field("field_ref_without_version_fail", recipe=partial(_field, answers={"c": "0" * 64, "stream": "ledger"}))
     yield row("field_unknown", "2", partial(_field, zz=[{"any": None}]))
-    yield row("event_unknown", "2", _unknown_event)
+    yield none("record_of_no_type_fail", recipe=partial(_member, type=""))
 
 
 def _commitments() -> Iterator[Row]:

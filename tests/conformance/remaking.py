@@ -180,6 +180,34 @@ class Remaking:
         blob["size"] = len(envelope)
         self.records[n] = canonical(record)
 
+    def replace_blob(self, n: int, role: str, content: bytes) -> None:
+        """Put another content in the place of a whole blob; what stated its SHA-256 anywhere states the new one."""
+        blob = cast("dict[str, dict[str, JsonObject]]", _record(self.records[n]))["blobs"][role]
+        before = self.files.pop(f"data/blobs/{blob['id']}/0")
+        salt = self.files.pop(f"data/blobs/{blob['id']}/0.salt")
+        part = sha256(b"a2a-ledger/part/v1\x00" + salt + content).digest()
+        made = sha256(b"a2a-ledger/blob/v1\x00\x00\x00\x00\x01" + len(content).to_bytes(8, "big") + part).hexdigest()
+        self.files |= {f"data/blobs/{made}/0": content, f"data/blobs/{made}/0.salt": salt}
+
+        def change(record: JsonObject) -> None:
+            cast("dict[str, JsonObject]", record["blobs"])[role] |= {"id": made, "size": len(content)}
+
+        self.change(n, change)
+        self._renamed[sha256(before).hexdigest().encode()] = sha256(content).hexdigest().encode()
+
+    def blob(self, n: int, role: str) -> bytes:
+        """Return the content of a blob of one part."""
+        blob = cast("dict[str, dict[str, JsonObject]]", _record(self.records[n]))["blobs"][role]
+        return self.files[f"data/blobs/{blob['id']}/0"]
+
+    def hide_with_blobs(self, n: int) -> None:
+        """Show an event no more, nor what only it holds."""
+        self.hide(n)
+        kept = b"".join(self.records.values()).decode()
+        for name in [name for name in self.files if name.startswith("data/blobs/")]:
+            if name.split("/")[2] not in kept:
+                del self.files[name]
+
     def _leaf(self, n: int) -> bytes:
         leaf = canonical({"c": self.commitments[n], "log": self.log.origin, "n": n, "t": self.tags[n], "v": 1})
         return self.leaves[n](leaf) if n in self.leaves else leaf

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from a2a_ledger.bundle import IndexRow
+    from a2a_ledger.events import JsonObject
     from tests.conformance.table import Row
     from tests.evidence.forging import Files
 
 POLL = 13
 FINDING = 16
+LATE: tuple[str, JsonObject] = ("task.snapshot.v1", {"peer": "00" * 16, "task_id": "T-late"})
+"""An event that says nothing, and may stand in the stream of a task as in that of a peer."""
 
 
 def _remade(change: Callable[[Remaking], None], *, signed: bool = True) -> Made:
@@ -41,7 +44,7 @@ def _task() -> str:
 
 def _last_hidden(made: Remaking) -> None:
     """Append an event to the task, and show it to nobody."""
-    made.hide(made.append(_task(), "weather.observed.v1", {}))
+    made.hide(made.append(_task(), *LATE))
 
 
 def _last_hidden_and_claimed(made: Remaking) -> None:
@@ -63,11 +66,7 @@ def _finding_hidden(made: Remaking) -> None:
 
 def _poll_hidden(made: Remaking) -> None:
     """Take the last poll out of the bundle with its blobs."""
-    made.hide(POLL)
-    kept = b"".join(made.records.values()).decode()
-    for name in [name for name in made.files if name.startswith("data/blobs/")]:
-        if name.split("/")[2] not in kept:
-            del made.files[name]
+    made.hide_with_blobs(POLL)
 
 
 def _other_prev(made: Remaking) -> None:
@@ -80,20 +79,20 @@ def _other_tag(made: Remaking) -> None:
 
 def _tag_twice(made: Remaking) -> None:
     """Append an event to a peer's stream whose leaf carries the tag of one of the task's."""
-    n = made.append("peer:00112233445566778899aabbccddeeff", "weather.observed.v1", {})
+    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
     made.tags[n] = made.tags[POLL]
 
 
 def _version_twice(made: Remaking) -> None:
     """Tell another story for one place, as somebody does who holds the stream's key."""
-    n = made.append(_task(), "weather.observed.v1", {})
+    n = made.append(_task(), *LATE)
     made.change(n, lambda record: record.update(ver=8, prev=made.commitments[POLL - 1]))
     made.rows[n] = made.rows[n]._replace(ver=8)
     made.tags[n] = made.tags[POLL]
 
 
 def _version_left_out(made: Remaking) -> None:
-    n = made.append(_task(), "weather.observed.v1", {})
+    n = made.append(_task(), *LATE)
     made.change(n, lambda record: record.update(ver=12))
     made.rows[n] = made.rows[n]._replace(ver=12)
     made.tags[n] = tag(made.stream_key(_task()), 12)
@@ -101,18 +100,18 @@ def _version_left_out(made: Remaking) -> None:
 
 def _next_under_other_name(made: Remaking) -> None:
     """Show the task's next leaf as an event of a peer."""
-    n = made.append("peer:00112233445566778899aabbccddeeff", "weather.observed.v1", {})
+    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
     made.tags[n] = tag(made.stream_key(_task()), 11)
 
 
 def _finding_under_other_name(made: Remaking) -> None:
     """Show the leaf of the next finding as an event of a peer."""
-    n = made.append("peer:00112233445566778899aabbccddeeff", "weather.observed.v1", {})
+    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
     made.tags[n] = tag(made.stream_key(f"findings:{log().task}"), 1)
 
 
 def _of_another_task(made: Remaking) -> None:
-    n = made.append(_task(), "weather.observed.v1", {})
+    n = made.append(_task(), *LATE)
     other = f"task:{'0' * 40}"
     made.change(n, lambda record: record.update(stream=other, ver=0, prev=None))
     made.rows[n] = made.rows[n]._replace(stream=other, ver=0)
@@ -120,7 +119,7 @@ def _of_another_task(made: Remaking) -> None:
 
 
 def _of_another_peer(made: Remaking) -> None:
-    n = made.append("peer:00112233445566778899aabbccddeeff", "weather.observed.v1", {})
+    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
     other = f"peer:{'0' * 32}"
     made.change(n, lambda record: record.update(stream=other, ver=5, prev="0" * 64))
     made.rows[n] = made.rows[n]._replace(stream=other, ver=5)

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from a2a_ledger.keys import key_id
 from a2a_ledger.policy import parse_policy
 from a2a_ledger.verify import verify
 from a2a_ledger.verify.report import TITLES
+from tests.conformance import unshown_cases
 from tests.conformance.material import log, stranger
 from verifier import a2a_verify
 
@@ -254,3 +256,43 @@ def test_without_cryptography_it_says_so(tmp_path: Path, bundle: Path) -> None:
     done = subprocess.run(given, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert "pip install cryptography" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--format", "json"]])
+def test_a_reader_that_goes_away_is_met_in_silence(bundle: Path, words: list[str]) -> None:
+    """As after SIGPIPE, 141, and no word: 1 would say that the bundle is refuted."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, str(FILE), str(bundle), *words], check=False, stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_closed_output_says_nothing_of_the_bundle(bundle: Path) -> None:
+    command = f"exec {shlex.quote(sys.executable)} {shlex.quote(str(FILE))} {shlex.quote(str(bundle))} >&-"
+    done = subprocess.run(["sh", "-c", command], check=False, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (2, b"a2a_verify: standard output is closed\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_says_nothing_of_the_bundle(bundle: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, str(FILE), str(bundle)], check=False, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"a2a_verify: standard output cannot be written: No space left on device\n"
+
+
+def test_says_what_it_could_not_hold_the_bundle_against() -> None:
+    """It never says VALID of R; of what is not shown, or unknown, it says so."""
+    case = {row.name: row for row in unshown_cases.rows()}
+    for name, said in {
+        "forged_contract_of_no_stream_notproven": "data/records/6.json: rests on no-such version 0, which is not shown",
+        "message_of_unknown_leg_notproven": "data/records/13.json: an event, or a message, of a kind that is unknown",
+    }.items():
+        made = case[name].made()
+        answer = a2a_verify.verify(made.bundle, a2a_verify.read_policy(made.policy.encode())).claims["R"]
+        assert said in answer.detail

@@ -28,6 +28,7 @@ from a2a_ledger.divergence.reading import (
     request_leg_of,
     text,
 )
+from a2a_ledger.events import EVENT_TYPES
 from a2a_ledger.signature.peer_keys import ADDED, recorded_keys
 from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
 from a2a_ledger.verify.pinned import MANIFEST, differences_of_decision, differences_of_manifest
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 _HASHES = ("raw_hash", "document_hash", "contract_hash")
 _SAYINGS = frozenset({"response", "stream-event", "push"})
+_LEGS = frozenset({"request", "stream-end", "error", *_SAYINGS})
+_DIRECTIONS = frozenset({"in", "out"})
+_UNJUDGED = "this version does not know that, so nobody judged it"
 
 CARD_SERVED = "card.served.v1"
 """A card that the owner of this log served, as the agent."""
@@ -87,14 +91,20 @@ def reread(records: Mapping[int, Record]) -> Reread:
     faults: list[str] = []
     left: list[str] = []
     for record in records.values():
-        check = _CHECKS.get(record.type)
-        for difference in check(record, found) if check else ():
+        check = _CHECKS.get(record.type, _unknown)
+        for difference in check(record, found):
             sentence = f"{record_file(record.n)}: {difference.what}"
             if difference.open:
                 left.append(f"{sentence} ({difference.open})")
             else:
                 faults.append(sentence)
     return Reread(faults, left)
+
+
+def _unknown(record: Record, _: _Found) -> Iterable[_Difference]:
+    """What this version does not know, it cannot judge; on what the log says of its keys no judgement rests."""
+    if record.type not in EVENT_TYPES and record.stream != "ledger":
+        yield _Difference(f"an event of type {record.type[:80]}", _UNJUDGED)
 
 
 def _gap(record: Record, roles: Iterable[str]) -> str:
@@ -225,6 +235,8 @@ def same_time(one: str | None, other: str) -> bool:
 def _message(record: Record, _: _Found) -> Iterable[_Difference]:
     data = record.data
     kind = text(data, "leg")
+    if kind not in _LEGS or data.get("direction") not in _DIRECTIONS:
+        yield _Difference(f"a message {data.get('direction')!s:.40} of leg {kind!s:.40}", _UNJUDGED)
     if kind == "request":
         read: Leg = request_leg_of(record)
         said: tuple[str, ...] = ("method", "message_id", "task_id", "context_id")

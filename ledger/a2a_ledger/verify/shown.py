@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json
     from a2a_ledger.verify.proven import ShownLeaf
 
-_REF = frozenset({"c", "stream", "ver"})
 _MOST_GAPS = 20_000  # more than the largest `claims.json` can list, so that no honest list is as long
 
 
@@ -56,7 +55,7 @@ class Shown:
         gaps: parts that were left out.
         faults: what is wrong with records, blobs and references (claim C1).
         stream_faults: what is wrong with streams as a whole (claim C2).
-        unresolved: references to events of peers that are not shown.
+        unresolved: references to events that are not shown, and that the bundle need not show.
         later: what became of blobs after they were recorded: nobody can read again what was judged then.
     """
 
@@ -217,16 +216,21 @@ class Shown:
         """Where one shown event refers to another shown event, hold the reference against it."""
         known = {(record.stream, record.ver): record.c for record in self.records.values()}
         for record in self.records.values():
-            for stream, ver, c in references(record.data):
-                there = known.get((stream, ver))
-                if there is None and stream.startswith("peer:"):
-                    self.unresolved.append(f"event {record.n} rests on {stream} version {ver}, which is not shown")
-                elif there is None and stream in self.keyed:
-                    self.stream_faults.append(f"event {record.n} refers to {stream} version {ver}, which is not shown")
-                elif there is not None and there != c:
-                    self.faults.append(
-                        f"{record_file(record.n)}: refers to another {stream} version {ver} than is shown"
-                    )
+            for field, value in record.data.items():
+                for stream, ver, c in references(value):
+                    there = known.get((stream, ver))
+                    if there is not None and there != c:
+                        self.faults.append(
+                            f"{record_file(record.n)}: refers to another {stream} version {ver} than is shown"
+                        )
+                    if there is not None or (field == "within" and stream.startswith("task:")):
+                        continue  # a card came within a message of another task: its octets stand in the fetch
+                    if stream in self.keyed:
+                        self.stream_faults.append(
+                            f"event {record.n} refers to {stream} version {ver}, which is not shown"
+                        )
+                    else:
+                        self.unresolved.append(f"event {record.n} rests on {stream} version {ver}, which is not shown")
 
     def end(self, stream: str) -> int:
         """Return the last shown version of a stream, -1 if none is shown."""
@@ -239,14 +243,16 @@ def findings_of(stream: str) -> str:
 
 
 def references(value: Json) -> Iterator[tuple[str, int, str]]:
-    """Yield (stream, ver, c) of every reference to another event in an event's data."""
+    """Yield (stream, ver, c) of every reference to another event in an event's data.
+
+    Members beside these three make it no other thing: a reader skips what he does not know (section 2).
+    """
     if isinstance(value, dict):
         stream, ver, c = value.get("stream"), value.get("ver"), value.get("c")
-        if value.keys() == _REF and isinstance(stream, str) and isinstance(ver, int) and isinstance(c, str):
+        if isinstance(stream, str) and isinstance(ver, int) and isinstance(c, str):
             yield stream, ver, c
-        else:
-            for member in value.values():
-                yield from references(member)
+        for member in value.values():
+            yield from references(member)
     elif isinstance(value, list):
         for item in value:
             yield from references(item)

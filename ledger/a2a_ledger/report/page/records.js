@@ -178,11 +178,12 @@ class Shown {
   checkReferences() {
     const known = new Map([...this.records.values()].map((record) => [`${record.stream} ${record.ver}`, record.c]));
     for (const record of this.records.values()) {
-      for (const { stream, ver, c } of references(record.data)) {
-        const there = known.get(`${stream} ${ver}`);
-        if (there === undefined && stream.startsWith("peer:")) this.unresolved.push(`event ${record.n} rests on ${stream} version ${ver}, which is not shown`);
-        else if (there === undefined && this.keyed.has(stream)) this.streamFaults.push(`event ${record.n} refers to ${stream} version ${ver}, which is not shown`);
-        else if (there !== undefined && there !== c) this.faults.push(`${recordFile(record.n)}: refers to another ${stream} version ${ver} than is shown`);
+      for (const [field, value] of Object.entries(record.data)) for (const { stream, ver, c } of references(value)) {
+        const there = known.get(`${stream} ${ver}`), what = `${stream} version ${ver}`;
+        if (there !== undefined && there !== c) this.faults.push(`${recordFile(record.n)}: refers to another ${what} than is shown`);
+        if (there !== undefined || (field === "within" && stream.startsWith("task:"))) continue; // the octets stand in the fetch
+        if (this.keyed.has(stream)) this.streamFaults.push(`event ${record.n} refers to ${what}, which is not shown`);
+        else this.unresolved.push(`event ${record.n} rests on ${what}, which is not shown`);
       }
     }
   }
@@ -236,8 +237,8 @@ const erasedWords = ({ at, data }, events) => `content of ${events === 1 ? "1 ev
 function* references(value) {
   if (Array.isArray(value)) for (const item of value) yield* references(item);
   else if (isObject(value)) {
-    if (exactly(value, ["c", "stream", "ver"]) && typeof value.stream === "string" && Number.isSafeInteger(value.ver) && typeof value.c === "string") yield value;
-    else for (const member of Object.values(value)) yield* references(member);
+    if (typeof value.stream === "string" && Number.isSafeInteger(value.ver) && typeof value.c === "string") yield value;
+    for (const member of Object.values(value)) yield* references(member);
   }
 }
 

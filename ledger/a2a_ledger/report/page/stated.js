@@ -94,3 +94,11 @@ function contentFaults(shown) {
   }
   return faults;
 }
+
+const LEGS = ["request", "response", "stream-event", "stream-end", "push", "error"];
+
+/** Say which events are of a kind that this page does not know; on what the log says of its keys no judgement rests. */
+function unknownKinds(shown) {
+  const known = ({ type, stream, data }) => (type === "message.recorded.v1" ? LEGS.includes(data.leg) && ["in", "out"].includes(data.direction) : has(TABLES.events, type) || stream === "ledger");
+  return [...shown.records.values()].filter((record) => !known(record)).map(({ n }) => `${recordFile(n)}: an event, or a message, of a kind that this page does not know`);
+}

@@ -221,6 +221,7 @@ class Examination {
   /** Claim R as far as a page goes: statements and the plainest content. It never judges again, so never VALID. */
   async judgeFindings(shown, keys) {
     const { faults, left, checks } = await checkFindings(this.bundle, shown, keys);
+    left.push(...shown.unresolved, ...unknownKinds(shown));
     this.checks = checks;
     faults.push(...contentFaults(shown));
     if (faults.length) return this.say("R", "INVALID", some(faults));
