@@ -125,8 +125,8 @@ def test_what_set_1_recorded_twice_replays_and_verifies_as_it_was(
 
         ledger.sign_checkpoint()
         with monkeypatch.context() as then:
-            then.setattr("a2a_ledger.export.RULE_SET", "1")
-            then.setattr("a2a_ledger.export.VERIFIER", OLD_VERIFIER)
+            then.setattr("a2a_ledger.export.making.RULE_SET", "1")
+            then.setattr("a2a_ledger.export.making.VERIFIER", OLD_VERIFIER)
             bundle = export_task(ledger, story.tasks["t1"]).data
         report = judged(bundle, ledger.signers["log"].vkey)
         assert statuses(report)["R"] == "VALID"
