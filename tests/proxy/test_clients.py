@@ -47,10 +47,12 @@ def client(program: str, **headers: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(headers={"user-agent": program, "a2a-version": "1.0", **headers}, trust_env=False)
 
 
-async def send(http: httpx.AsyncClient, url: str, message: str, *, text: str = "hello", **headers: str) -> None:
+async def send(
+    http: httpx.AsyncClient, url: str, message: str, *, text: str = "hello", path: str = "/rpc", **headers: str
+) -> None:
     params = {"message": {**MESSAGE, "messageId": message, "parts": [{"text": text}]}}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
-    assert (await http.post(f"{url}/rpc", json=call, headers=headers)).content == ANSWER
+    assert (await http.post(f"{url}{path}", json=call, headers=headers)).content == ANSWER
 
 
 async def test_each_task_is_held_to_the_card_that_its_client_read(
@@ -111,6 +113,45 @@ async def test_two_clients_that_count_their_messages_have_tasks_of_their_own(
     assert asked == [captured[0][0], captured[1][0], captured[0][0]]
     ledger.catch_up()
     assert "duplicate-id" not in [r.data["rule"] for r in only(ledger, "violation.detected")]
+
+
+async def test_a_client_that_goes_where_its_card_lists_nothing_is_seen(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    ledger, agent = open_ledger(mode="observe"), Rotating()
+    with Serving(Peer(agent)) as upstream:
+        agent.url = upstream.url
+        url = start_proxy(ledger, upstream.url).url
+        async with client("reads") as reads, client("none") as none:
+            await reads.get(url + CARD)
+            await send(reads, url, "1", path="/other")
+            await send(none, url, "2", path="/other")
+    ledger.catch_up()
+    [drift] = only(ledger, "violation.detected")
+    said = (drift.data["rule"], drift.data["certainty"], drift.data["about"])
+    assert said == ("interface-drift", "certain", "client")
+    assert drift.data["observed"] == {"listed_url": f"{agent.url}/rpc", "url": f"{agent.url}/other"}
+
+
+async def test_a_client_whose_way_here_no_card_tells_is_held_to_none(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    """Its card lists another place, or listed this one once: an older client of the same program may act on that."""
+    ledger, agent = open_ledger(mode="observe"), Rotating()
+    with Serving(Peer(agent)) as upstream:
+        url = start_proxy(ledger, upstream.url).url
+        async with client("same") as http:
+            agent.url = "https://in-front.example"
+            await http.get(url + CARD)
+            await send(http, url, "1", path="/other")
+            agent.url = f"{upstream.url}/earlier"
+            await http.get(url + CARD)
+            agent.url = f"{upstream.url}/later"
+            await http.get(url + CARD)
+            await send(http, url, "2", path="/earlier/rpc")
+    assert [r.data.get("contract_hash") for r in only(ledger, "contract.captured")] == [None, None]
+    ledger.catch_up()
+    assert "interface-drift" not in [r.data["rule"] for r in only(ledger, "violation.detected")]
 
 
 async def test_a_card_that_was_read_with_a_credential_is_not_that_of_a_caller_without_it(

@@ -202,6 +202,22 @@ async def test_an_answer_that_breaks_off_is_a_502_with_what_came(
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
+@pytest.mark.parametrize("over", [0, 1])
+async def test_a_target_that_is_longer_than_any_url_is_a_414(
+    open_ledger: OpenLedger, start_proxy: StartProxy, side: str, over: int
+) -> None:
+    peer = Peer(answering(200, ANSWER, JSON))
+    with Serving(peer) as upstream:
+        proxy = start_proxy(open_ledger(), upstream.url, side=side)
+        room = 65_536 - max(len(upstream.url), len(proxy.url)) + over
+        target = b"/rpc?" + b"y" * (room - len("/rpc?"))
+        head = b"POST %b HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+        got = await raw(proxy.port, head % (target, len(SEND)) + SEND)
+    assert got.startswith(b"HTTP/1.1 414 " if over else b"HTTP/1.1 200 ")
+    assert len(peer.came) == (not over)
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
 async def test_large_bodies_pass_whole_and_are_committed_to(
     open_ledger: OpenLedger, start_proxy: StartProxy, side: str
 ) -> None:

@@ -117,7 +117,7 @@ def proxy_app(  # noqa: PLR0913 - what a deployment chooses, all named at the ca
     if side == "server":
         card_url = addresses.public_url(CARD_PATH.encode())
         rewriter = CardRewriter(addresses, None) if rewrite_card else None
-        forwarder = Forwarder(inner, addresses, rewriter, keep=keep, entropy=ledger.entropy)
+        forwarder = Forwarder(inner, addresses, rewriter, keep=keep, entropy=ledger.entropy, holds=True)
         return Proxy(ContractLedgerMiddleware(forwarder, ledger, card_url, redact=redact), inner)
     recording = ProxyTransport.over(inner, ledger, addresses, rewrites=rewrite_card, redact=redact)
     served = ServedCards(Desk(ledger, client_versions=(), redact=redact), addresses.public_url(CARD_PATH.encode()))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _REMEMBERED = 1024
+_LONGEST = 65_536
+"""Characters of the longest url that httpx takes."""
 
 
 class Addresses:
@@ -49,6 +51,10 @@ class Addresses:
             url = self._urls[target] = httpx.URL(f"{self.upstream}{_path(target)}")
         return url
 
+    def is_too_long(self, target: bytes) -> bool:
+        """Say whether a target makes a longer url, on one of the two sides, than can be sent on."""
+        return max(len(self.upstream), len(self.public)) + len(target) > _LONGEST
+
     def upstream_target(self, target: bytes) -> bytes:
         """Return path and query as the agent is to see them, octet for octet."""
         return target if target == WHOLE_SERVER else urlsplit(self.upstream).path.encode() + target
@@ -59,16 +65,25 @@ class Addresses:
 
     def to_public(self, url: str) -> str | None:
         """Return the proxy's url in the place of one of the agent's; None: it is not under the agent's base url."""
-        base, whole = normal_url(self.upstream), normal_url(url)
-        bare = base.removesuffix("/")
-        if whole in {base, bare} or whole.startswith((f"{bare}/", f"{bare}?")):
-            return f"{self.public}{whole.removeprefix(bare)}"
-        return None
+        rest = _below(self.upstream, url)
+        return None if rest is None else f"{self.public}{rest}"
+
+    def leads_here(self, url: str) -> bool:
+        """Say whether a url lies under one of the two base urls: who goes there may go through the proxy."""
+        return _below(self.upstream, url) is not None or _below(self.public, url) is not None
 
 
 def not_covered(addresses: Addresses, urls: Iterable[str]) -> list[str]:
     """Return the urls that lie elsewhere than the agent's base url: clients go there past the proxy."""
     return [url for url in urls if addresses.to_public(url) is None]
+
+
+def _below(base: str, url: str) -> str | None:
+    """Return what of a url comes after a base url; None: it is not under it."""
+    base, whole = normal_url(base), normal_url(url)
+    bare = base.removesuffix("/")
+    is_under = whole in {base, bare} or whole.startswith((f"{bare}/", f"{bare}?"))
+    return whole.removeprefix(bare) if is_under else None
 
 
 def _path(target: bytes) -> str:

@@ -14,10 +14,11 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.capture.arrival import Arrivals
+from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.desk import Desk
@@ -101,9 +102,18 @@ class Clients:
 class ClientArrivals(Arrivals):
     """What arrives for the clients of an observing proxy: each acts on the card that it read."""
 
-    def __init__(self, desk: Desk, transport: object, clients: Clients) -> None:
+    def __init__(self, desk: Desk, transport: object, clients: Clients, leads_here: Callable[[str], bool]) -> None:
+        """Judge for the clients of one proxy.
+
+        Args:
+            desk: the proxy's shared part.
+            transport: that of the proxy.
+            clients: who read which card.
+            leads_here: says whether a url is one of this proxy or of the agent behind it.
+        """
         super().__init__(desk, transport)
         self._clients = clients
+        self._leads_here = leads_here
         self._said_unknown = False
 
     def card_for(self, leg: Leg, headers: Headers = ()) -> tuple[BoundCard | None, str]:
@@ -111,7 +121,8 @@ class ClientArrivals(Arrivals):
         bound, peer = super().card_for(leg, headers)
         if bound is None:
             return None, peer
-        mine = self.fitting(self._clients.cards_of(asking.get(), headers), leg, headers)
+        cards = self._clients.cards_of(asking.get(), headers)
+        mine = self.fitting(cards, leg, headers) or self._left_by(cards, leg, peer)
         if mine is None and leg.method in SENDS and not self._said_unknown:
             self._said_unknown = True
             _log.warning(
@@ -120,6 +131,20 @@ class ClientArrivals(Arrivals):
                 bound.peer_url,
             )
         return mine, peer
+
+    def _left_by(self, cards: Sequence[BoundCard], leg: Leg, peer: str) -> BoundCard | None:
+        """Return the card of a client that goes where it lists nothing; None: it may act on another card.
+
+        It may where some card ever listed the url, where the client read cards of other peers too, and where its card
+        lists only places that this proxy does not stand before: it is then not by its card that it came here.
+        """
+        if leg.method not in SENDS or not cards or any(one.peer != peer for one in cards):
+            return None
+        listed = self._desk.ledger.store.tagged_places
+        if any(listed(f"lists:{url}", limit=1) for url in urls_of_interface(leg.url)):
+            return None
+        leading = (one for one in cards if any(self._leads_here(interface["url"]) for interface in one.interfaces))
+        return next(leading, None)
 
 
 def _same(one: BoundCard, other: BoundCard) -> bool:

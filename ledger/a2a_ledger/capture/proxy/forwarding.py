@@ -16,6 +16,9 @@ import httpx
 
 from a2a_ledger.capture.proxy.clients import client_of
 from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, WITHOUT_BODY, ProxyTransport
+from a2a_ledger.capture.recorder import is_stream
+from a2a_ledger.capture.redacted import bare_url
+from a2a_ledger.capture.route import pairs
 from a2a_ledger.capture.server.incoming import WHOLE_SERVER, Incoming
 from a2a_ledger.capture.server.problem import send_problem, send_status
 from a2a_ledger.capture.server.spool import Spool
@@ -52,7 +55,7 @@ _TIMEOUT = {"connect": _CONNECT_SECONDS, "read": None, "write": None, "pool": No
 class Forwarder:
     """An ASGI application that is an agent elsewhere."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a deployment of it chooses
         self,
         transport: httpx.AsyncBaseTransport,
         addresses: Addresses,
@@ -60,6 +63,7 @@ class Forwarder:
         *,
         keep: int,
         entropy: Callable[[int], bytes],
+        holds: bool = False,
     ) -> None:
         """Forward requests.
 
@@ -69,12 +73,15 @@ class Forwarder:
             rewriter: of the cards that pass; None: they pass as they are.
             keep: octets of one body that are held in memory.
             entropy: gives random octets.
+            holds: what serves us lets no answer but an event stream leave before its end, so that one which breaks off
+                can still become a 502; it is read to its end first.
         """
         self._transport = transport
         self._addresses = addresses
         self._rewriter = rewriter
         self._keep = keep
         self._entropy = entropy
+        self._holds = holds
         self._via = f"1.1 a2a-ledger-{secrets.token_hex(4)}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +102,8 @@ class Forwarder:
             await send_status(send, *problem)
             return
         if not await request.read():
-            _log.info("%s %s: the client had gone before the whole request came", request.method, request.url)
+            where = bare_url(request.url)
+            _log.info("%s %s: the client had gone before the whole request came", request.method, where)
             return
         here = asyncio.current_task()
         watch = asyncio.ensure_future(request.left())
@@ -117,6 +125,8 @@ class Forwarder:
             return 501, "no-websockets", "websockets are not passed on: A2A has no binding for them"
         if not request.target.startswith(b"/") and request.target != WHOLE_SERVER:
             return 400, "odd-target", "expected a path that begins with a slash, a url, or one asterisk"
+        if self._addresses.is_too_long(request.target):
+            return 414, "target-too-long", "expected a url of 65,536 characters at most"
         if self._via in headers.get(b"via", b""):
             return 508, "loop", "this request came from here: --upstream leads back to the proxy"
         return None
@@ -133,8 +143,7 @@ class Forwarder:
             await send_status(send, 504, "upstream-timeout", f"the agent did not answer: {type(error).__name__}")
             return
         except httpx.RequestError as error:
-            detail = f"no whole answer came from the agent: {type(error).__name__}: {error}"
-            await send_status(send, 502, "upstream-failed", detail)
+            await _broke_off(send, error)
             return
         try:
             await self._back(request, response, send)
@@ -171,14 +180,14 @@ class Forwarder:
     async def _back(self, request: Incoming, response: httpx.Response, send: Send) -> None:
         """Give an answer back as it comes.
 
-        An answer that breaks off is broken off here too, by a connection that is closed before its end.
+        An answer that breaks off is broken off here too, by a connection that is closed before its end; a 502 is said
+        while nothing of it has left.
         """
         headers = _passed(response.headers.raw)
-        stream = response.stream
-        if not isinstance(stream, httpx.AsyncByteStream):
-            raise TypeError("expected a stream that can be awaited")
-        chunks: AsyncIterator[bytes] = aiter(stream)
+        held = Spool(self._keep, self._entropy)
+        has_begun = False
         try:
+            chunks = await self._body(response, held)
             if self._rewriter is not None and self._rewriter.concerns(request, response.status_code, headers):
                 body = b"".join([chunk async for chunk in chunks])
                 headers, body = await self._rewriter.rewritten(request, response.status_code, headers, body)
@@ -186,15 +195,32 @@ class Forwarder:
             status = response.status_code
             bodiless = request.method == "HEAD" or status in WITHOUT_BODY or status in _INFORMATIONAL
             await send({"type": "http.response.start", "status": status, "headers": headers})
+            has_begun = True
             if not bodiless:
                 async for chunk in chunks:
                     if chunk:
                         await send(_part(chunk))
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except LedgerError as error:
-            _log.error("%s: an answer was stopped on its way: %s", request.url, error)
+            _log.error("%s: an answer was stopped on its way: %s", bare_url(request.url), error)
         except httpx.RequestError as error:
-            _log.error("%s: the agent's answer broke off: %s", request.url, error)
+            # Its text quotes the octets that could not be read, and an agent may echo a credential in them.
+            _log.error("%s: the agent's answer broke off: %s", bare_url(request.url), type(error).__name__)
+            if not has_begun:
+                await _broke_off(send, error)
+        finally:
+            held.close()
+
+    async def _body(self, response: httpx.Response, held: Spool) -> AsyncIterator[bytes]:
+        """Return an answer's body: as it comes, or read to its end, in `held`, where nothing of it leaves before."""
+        if not isinstance(response.stream, httpx.AsyncByteStream):
+            raise TypeError("expected a stream that can be awaited")
+        chunks = aiter(response.stream)
+        if not self._holds or is_stream(response.status_code, pairs(response.headers)):
+            return chunks
+        async for chunk in chunks:
+            held.add(chunk)
+        return _chunks(held)
 
 
 def _passed(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes] = frozenset()) -> RawHeaders:
@@ -204,6 +230,11 @@ def _passed(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes] = 
     }
     refused = _ONE_CONNECTION | named | without
     return [(name, value) for name, value in headers if name.lower() not in refused]
+
+
+async def _broke_off(send: Send, error: httpx.RequestError) -> None:
+    detail = f"no whole answer came from the agent: {type(error).__name__}: {error}"
+    await send_status(send, 502, "upstream-failed", detail)
 
 
 def _part(chunk: bytes) -> Message:

@@ -98,7 +98,7 @@ class ProxyTransport(GuardTransport):
         super().__init__(inner, desk, sends, builds)
         self._clients = Clients()
         if not desk.enforces:
-            self._arrivals = ClientArrivals(desk, self, self._clients)
+            self._arrivals = ClientArrivals(desk, self, self._clients, addresses.leads_here)
         self._addresses = addresses
         self._listed: dict[bytes, httpx.URL] = {}
 
