@@ -106,7 +106,7 @@ class MissingKeysError(StoreError):
 
 
 class RollbackError(StoreError):
-    """The database is older than its high-water mark."""
+    """The database is older than its high-water mark, or does not name the key that signed the mark."""
 
 
 class AnchorError(LedgerError):

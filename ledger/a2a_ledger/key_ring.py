@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.errors import FormatError, MissingKeysError, StoreError, UsageError
+from a2a_ledger.errors import FormatError, LedgerError, MissingKeysError, StoreError, UsageError
 from a2a_ledger.keys import ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
 from a2a_ledger.signing.away import signer_at
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
@@ -20,6 +20,7 @@ from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.keys import Verifier
     from a2a_ledger.passphrase import Passphrase
     from a2a_ledger.store import Store
 
@@ -99,7 +100,7 @@ class KeyRing(Mapping[str, Signer]):
         sync_folder(self.folder)
 
     def _load(self, path: Path, role: str) -> Signer:
-        return _away(path, role) if path.suffix == ".uri" else load_pem(path, self._store.origin, self._passphrase)
+        return _load(path, role, self._store.origin, self._passphrase)
 
     def _read(self, role: str) -> _Held:
         path = place_of(self.folder, role)
@@ -133,6 +134,32 @@ def reseal(ring: KeyRing, passphrase: bytes | None) -> list[Path]:
         done.append(path)
     sync_folder(ring.folder)
     return done
+
+
+def log_keys_here(folder: Path, origin: str, passphrase: Passphrase) -> Iterator[tuple[Path, Verifier]]:
+    """Yield each log key of a folder by its file, whether the log names it or not, as far as it can be read."""
+    for path in (
+        key_file(folder, "log"),
+        next_file(folder, "log"),
+        uri_file(folder, "log"),
+        next_uri_file(folder, "log"),
+    ):
+        with suppress(LedgerError):
+            yield path, _load(path, "log", origin, passphrase).verifier
+
+
+def export_key(store: Store, folder: Path, passphrase: Passphrase) -> dict[str, Signer]:
+    """Return the export key by its role, or nothing where it is not here or the log does not name it; writes nothing.
+
+    Raises:
+        MissingKeysError: it is encrypted, and there is no passphrase.
+        StoreError: it cannot be read.
+    """
+    path = place_of(folder, "export")
+    if not path.exists():
+        return {}
+    signer = _load(path, "export", store.origin, passphrase)
+    return {"export": signer} if names_now(store, "export", signer) else {}
 
 
 def key_file(folder: Path, role: str) -> Path:
@@ -179,6 +206,10 @@ def save_uri(path: Path, uri: str, vkey: str) -> None:
         sync_folder(path.parent)
     except OSError as e:
         raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
+
+
+def _load(path: Path, role: str, origin: str, passphrase: Passphrase) -> Signer:
+    return _away(path, role) if path.suffix == ".uri" else load_pem(path, origin, passphrase)
 
 
 def _away(path: Path, role: str) -> Signer:

@@ -24,7 +24,7 @@ from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
 from a2a_ledger.home import LedgerHome
-from a2a_ledger.key_ring import KeyRing
+from a2a_ledger.key_ring import KeyRing, log_keys_here
 from a2a_ledger.making import make, new_keys, open_log
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.settings import Settings, read_settings
@@ -32,7 +32,7 @@ from a2a_ledger.store import Appended, Store, head_verifiers, open_store
 from a2a_ledger.store.mark import HighWaterMark
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 
     from eventsourcing.persistence import Tracking
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.contract import Profile
     from a2a_ledger.events import Event
-    from a2a_ledger.keys import Signer
+    from a2a_ledger.keys import Signer, Verifier
 
     Clock = Callable[[], datetime]
     Entropy = Callable[[int], bytes]
@@ -138,7 +138,8 @@ class ContractLedger:
         Raises:
             UsageError: no ledger there, and no place for one; or an unknown setting.
             MissingKeysError: a database without its key store.
-            RollbackError: the database is older than its high-water mark, or than a head that is kept elsewhere.
+            RollbackError: the database is older than its high-water mark, or than a head that is kept elsewhere, or
+                does not name the key that signed the mark.
             ConsistencyError: a head that is kept elsewhere is no beginning of the log.
             StoreError: it cannot be read or written, or a private key is not the one that the log names.
         """
@@ -160,13 +161,13 @@ class ContractLedger:
         signers: Mapping[str, Signer] = {}
         store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
         try:
-            if not store.read_only:
-                signers = KeyRing(store, home.keys, Passphrase(chosen.passphrase_file(home.root), ask_passphrase))
             mark = _mark_of(home, store, chosen)
+            if not store.read_only:
+                _check_mark(mark, store, chosen)  # before the keys: an old copy does not name those of today
+                signers = KeyRing(store, home.keys, Passphrase(chosen.passphrase_file(home.root), ask_passphrase))
             ledger = cls(
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy
             )
-            ledger._check_mark()
             if chosen.anchor.files and not store.read_only:
                 from a2a_ledger.anchors.kept import check_files  # noqa: PLC0415 - few deployments need it
 
@@ -207,20 +208,6 @@ class ContractLedger:
             self._followers = FollowerThread(self, lock)
             self._followers.start()
             self.anchor_regularly()
-
-    def _check_mark(self) -> None:
-        """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
-        if self.mark is None or self.store.read_only:
-            return
-        newest = self.store.latest_checkpoint()
-        remarks = self.mark.check(
-            size=self.store.size,
-            root=self.store.root,
-            newest=newest[1] if newest else None,
-            strict=self.settings.strict_mark,
-        )
-        for remark in remarks:
-            _log.warning("%s", remark)
 
     def close(self) -> None:
         """Let the followers catch up, sign what is left, and close the store; a second call does nothing."""
@@ -390,5 +377,16 @@ class ContractLedger:
 
 
 def _mark_of(home: LedgerHome, store: Store, settings: Settings) -> HighWaterMark:
+    def here() -> Iterator[tuple[Path, Verifier]]:
+        return log_keys_here(home.keys, store.origin, Passphrase(settings.passphrase_file(home.root)))
+
     elsewhere = Path(settings.mark_dir) if settings.mark_dir else None
-    return HighWaterMark(home.root, store.origin, keys=lambda: head_verifiers(store), elsewhere=elsewhere)
+    return HighWaterMark(home.root, store.origin, keys=lambda: head_verifiers(store), here=here, elsewhere=elsewhere)
+
+
+def _check_mark(mark: HighWaterMark, store: Store, settings: Settings) -> None:
+    """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
+    newest = store.latest_checkpoint()
+    note = newest[1] if newest else None
+    for remark in mark.check(size=store.size, root=store.root, newest=note, strict=settings.strict_mark):
+        _log.warning("%s", remark)

@@ -183,23 +183,76 @@ def test_a_damaged_copy_is_named_with_what_to_do(log: Log) -> None:
     log.mark.beside.write_bytes(log.mark.beside.read_bytes()[:-3])
     with pytest.raises(StoreError, match=r"high-water is damaged .* move it away") as error:
         log.check()
-    assert str(log.mark.apart) in str(error.value)
+    assert f"written again from {log.mark.apart}" in str(error.value)
     log.mark.beside.write_bytes(b"")
     with pytest.raises(StoreError, match="is damaged"):
         log.mark.read()
 
 
+def test_a_damaged_copy_may_have_been_the_larger_one_and_is_not_moved_away_unseen(log: Log) -> None:
+    old = log.notes[0]
+    log.grow(8)
+    log.sign()
+    log.mark.beside.write_text(old)  # the directory is put back from before, and the copy elsewhere is torn
+    log.mark.apart.write_bytes(log.mark.apart.read_bytes()[:-3])
+    log.grow(3)
+    with pytest.raises(StoreError, match="may have been ahead of the other copy, which stands at size 3") as error:
+        log.check()
+    said = str(error.value)
+    assert said.index("compare the newest checkpoint with one that somebody else holds") < said.index("move it away")
+
+
+@pytest.mark.parametrize("left", [None, b"torn"])
+def test_nothing_is_written_again_from_a_copy_that_is_no_copy(log: Log, left: bytes | None) -> None:
+    log.mark.beside.write_bytes(b"torn")
+    if left is None:
+        log.mark.apart.unlink()
+    else:
+        log.mark.apart.write_bytes(left)
+    with pytest.raises(StoreError, match=r"nothing shows any more that this database is not an old copy") as error:
+        log.check()
+    said = str(error.value)
+    assert f"{log.mark.apart}, is {'missing' if left is None else 'damaged as well'}" in said
+    assert "written again" not in said
+    assert "checkpoint --recover-mark" in said
+
+
 @pytest.mark.parametrize("size", [3, 1_000_000])
-def test_a_mark_that_the_log_did_not_sign_is_damaged_and_no_proof_of_an_old_copy(log: Log, size: int) -> None:
-    """Whoever can write the file can damage it, and cannot make the database look old by it."""
+def test_a_mark_by_a_key_that_the_database_does_not_name_stops_all_writing_and_stays(log: Log, size: int) -> None:
+    """An old copy lacks the keys that came later: to take such a mark for damage lets the log fork."""
     stranger = generate(ORIGIN, lambda size: b"\x03" * size)
-    log.mark.beside.write_text(sign_checkpoint(Checkpoint(ORIGIN, size, bytes(32)), stranger))
-    refused = r"high-water is damaged \(no known key signed this note.* move it away, and it is written again from"
-    for look in (log.mark.read, log.check, log.sign):
-        with pytest.raises(StoreError, match=refused):
-            look()
-    log.mark.beside.unlink()
-    assert log.check() == [f"the high-water mark {log.mark.beside} was missing and was written again, at size 3"]
+    note = sign_checkpoint(Checkpoint(ORIGIN, size, bytes(32)), stranger)
+    log.mark.beside.write_text(note)
+    for torn in (False, True):
+        if torn:
+            log.mark.apart.write_bytes(b"")
+        for look in (log.mark.read, log.check, log.sign):
+            with pytest.raises(RollbackError, match="a key that this database does not name: either") as error:
+                look()
+            said = str(error.value)
+            assert f"over {size} events of {ORIGIN}, is signed by {ORIGIN}+{stranger.key_id}" in said
+            assert "the mark is somebody else's" in said
+            assert "Restore the newest copy of ledger.db" in said
+            assert "move" not in said
+    assert log.mark.beside.read_text() == note
+
+
+def test_a_key_file_here_that_signed_the_mark_shows_that_the_database_is_older(log: Log, tmp_path: Path) -> None:
+    successor = generate(ORIGIN, lambda size: b"\x03" * size)
+    other = generate(ORIGIN, lambda size: b"\x04" * size)
+    keys = {tmp_path / "log.next.pem": other, tmp_path / "log.pem": successor}
+    log.mark.apart.write_text(sign_checkpoint(Checkpoint(ORIGIN, 5, bytes(32)), successor))
+    mark = HighWaterMark(
+        log.mark.root,
+        ORIGIN,
+        keys=lambda: [LOG.verifier],
+        here=lambda: [(path, signer.verifier) for path, signer in keys.items()],
+        elsewhere=log.mark.apart.parent,
+    )
+    with pytest.raises(RollbackError, match="the database is an old copy, from before that key was added") as error:
+        mark.read()
+    assert f"is signed by the key in {tmp_path / 'log.pem'}, which this database does not name" in str(error.value)
+    assert "move" not in str(error.value)
 
 
 def test_a_mark_with_a_bent_signature_is_damaged(log: Log) -> None:

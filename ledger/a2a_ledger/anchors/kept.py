@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.anchors.contradiction import FOLDER, contradiction
 from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
-from a2a_ledger.errors import LedgerError, StoreError, UsageError
+from a2a_ledger.errors import LedgerError, SignatureError, StoreError, UsageError
 from a2a_ledger.store.log_keys import head_verifiers
 
 if TYPE_CHECKING:
@@ -100,9 +100,15 @@ def check_file(ledger: ContractLedger, path: Path) -> str:
     except OSError as problem:
         raise StoreError(f"{path}: the head kept there cannot be read ({problem.strerror})") from problem
     try:
+        if (found := checkpoint_of(raw).origin) != ledger.origin:
+            raise UsageError(f"it is a head of {found}")
         seen = open_checkpoint(raw, head_verifiers(ledger.store))
-        if seen.checkpoint.origin != ledger.origin:
-            raise UsageError(f"it is a head of {seen.checkpoint.origin}")
+    except SignatureError as problem:
+        raise UsageError(
+            f"{path}: expected a head signed by a key that this database names for {ledger.origin}: {problem}. Leave "
+            "the file there: if the log key was replaced since, this database is an old copy: restore the newest one; "
+            "else find out who wrote the file"
+        ) from problem
     except LedgerError as problem:
         raise UsageError(f"{path}: expected a head signed by {ledger.origin}, or no file: {problem}") from problem
     wrong = contradiction(ledger, str(path), seen)

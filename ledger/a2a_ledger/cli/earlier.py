@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.keys import Verifier
     from a2a_ledger.store import Store
+    from a2a_ledger.verify.key_events import KeyTerm
 
 
 def trusted_keys(trust: Sequence[str]) -> list[Verifier]:
@@ -49,18 +50,36 @@ def head_of(path: str, raw: bytes, origin: str) -> Checkpoint:
     return head
 
 
-def signed_head(store: Store, path: Path, raw: bytes) -> Checkpoint:
-    """Return the head in a file, after its signature was checked by the keys that the log's events name for its size.
+def signed_head(store: Store, path: Path, raw: bytes) -> tuple[Checkpoint, str]:
+    """Return the head in a file, after its signature was checked by the keys that the log's events name.
+
+    Returns:
+        The head, and why no key that signed it speaks for its size, "" if one does. Such a head accuses nobody, as
+        whoever stole a revoked key can have made it; that the log extends it can be shown all the same.
 
     Raises:
         UsageError: this is no signed head, or one of another log.
         PolicyError: no known key signed it, or its signature is broken: it says nothing about this log.
     """
     head = head_of(str(path), raw, store.origin)
+    terms = [term for term in read_keys(_key_events(store), store.origin).terms if term.role == "log"]
     try:
-        return open_checkpoint(raw, _named(store, head.size)).checkpoint
+        signed = open_checkpoint(raw, [term.key for term in terms])
     except SignatureError as problem:
         raise PolicyError(f"{path}: this head proves nothing about the log: {problem}") from problem
+    by = [term for term in terms if any(term.key == key for key, _ in signed.verified)]
+    if any(term.covers(head.size) for term in by):
+        return head, ""
+    return head, "; ".join(_why_not(term, head.size) for term in by)
+
+
+def _why_not(term: KeyTerm, size: int) -> str:
+    """Say why a key does not speak for a head of this size."""
+    if term.revoked is not None and size > term.revoked:
+        return f"signed over {size} events by {term.key.vkey}, which is revoked for heads larger than {term.revoked}"
+    if term.retired is not None and size > term.retired:
+        return f"signed over {size} events by {term.key.vkey}, which was retired at event {term.retired}"
+    return f"signed over {size} events by {term.key.vkey}, which was added later, at event {term.added}"
 
 
 def against(store: Store, path: Path, head: Checkpoint) -> list[Fault]:
@@ -77,11 +96,6 @@ def against(store: Store, path: Path, head: Checkpoint) -> list[Fault]:
     if root != head.root:
         return [Fault("earlier", None, f"the first {head.size} events are not those that {path} was signed over")]
     return []
-
-
-def _named(store: Store, size: int) -> list[Verifier]:
-    """Return the keys that the log names for heads of a size, as far as its key events can be read."""
-    return read_keys(_key_events(store), store.origin).speaking("log", size)
 
 
 def _key_events(store: Store) -> Iterator[Record]:

@@ -13,7 +13,7 @@ from a2a_ledger.cli.reading import MAX_BUNDLE, MAX_HEAD, read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import PolicyError, UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport
@@ -142,7 +142,7 @@ def export(  # noqa: PLR0913 - one argument an option
     piped = str(out) == STDOUT
     if piped:
         check_stdout(as_json=session.as_json)
-    with session.with_keys() as ledger:
+    with session.exporting() as ledger:
         if not piped:
             second_mark = [ledger.mark.apart.parent] if ledger.mark else []
             check_file(out, force=force, kept_out=[session.path, *second_mark])
@@ -270,9 +270,17 @@ def _size_of(store: Store, file: Path) -> int:
     """Return the size of a head that the log still extends, for the proof that it does."""
     from a2a_ledger.cli.earlier import against, signed_head  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    head = signed_head(store, file, read_input(file, _HEAD, limit=MAX_HEAD))
+    head, ended = signed_head(store, file, read_input(file, _HEAD, limit=MAX_HEAD))
     for fault in against(store, file, head):
+        if ended:
+            raise PolicyError(f"{file}: this head proves nothing about the log: {ended}; and {fault.detail}")
         raise UsageError(fault.detail)
+    if ended:
+        note(
+            clean(
+                f"{file}: {ended}. The bundle proves that the log extends this head; its reader judges whom to trust."
+            )
+        )
     return head.size
 
 

@@ -6,14 +6,15 @@ import getpass
 import os
 import stat
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError, UsageError
+from a2a_ledger.cli.output import clean, note
+from a2a_ledger.errors import MissingKeysError, ReadOnlyError, RollbackError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -65,6 +66,22 @@ class Session:
         self._must_exist()
         self.keys_can_be_listed()
         with ContractLedger.open(self.path, create=False, follow=False, ask_passphrase=asked()) as ledger:
+            yield ledger
+
+    @contextmanager
+    def exporting(self) -> Generator[ContractLedger]:
+        """Open the ledger with its keys; an old copy, which nothing is written to, read-only with its export key."""
+        from a2a_ledger.key_ring import export_key  # noqa: PLC0415 - a heavy import belongs to the verb
+        from a2a_ledger.passphrase import Passphrase  # noqa: PLC0415 - same
+
+        with ExitStack() as opened:
+            try:
+                ledger = opened.enter_context(self.with_keys())
+            except RollbackError as old:
+                note(f"{clean(str(old))}. Opened to read: the export ends at the newest signed head of this copy.")
+                ledger = opened.enter_context(self.reading())
+                passphrase = Passphrase(ledger.settings.passphrase_file(self.path), asked())
+                ledger.signers = export_key(ledger.store, self.path / "keys", passphrase)
             yield ledger
 
     @contextmanager

@@ -20,7 +20,6 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.checkpoint import Checkpoint, checkpoint_of, open_checkpoint
@@ -33,9 +32,12 @@ from a2a_ledger.errors import (
     UsageError,
     VerificationError,
 )
+from a2a_ledger.note import parse_note
+from a2a_ledger.store.mark_place import state_directory, write_durably
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
+    from pathlib import Path
 
     from a2a_ledger.keys import Verifier
 
@@ -48,10 +50,9 @@ RECOVERY = "a2a-ledger checkpoint --recover-mark"
 """The command that starts a new mark when both copies are gone; `HeldMark.recover` does the work."""
 
 _RETRY = 0.01
-_SAFE_SIDE = (
-    "compare the newest checkpoint with one that somebody else holds (a witness, a peer, an exported bundle); "
-    f"if the log is not behind it, run `{RECOVERY}`"
-)
+_COMPARE = "compare the newest checkpoint with one that somebody else holds (a witness, a peer, an exported bundle)"
+_SAFE_SIDE = f"{_COMPARE}; if the log is not behind it, run `{RECOVERY}`"
+_LOST = "keep this directory for reading and begin a new log with `a2a-ledger init` that quotes the mark"
 
 
 class Mark(NamedTuple):
@@ -64,12 +65,13 @@ class Mark(NamedTuple):
 class HighWaterMark:
     """Both copies of one log's mark, and the lock of its one signer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - places, keys and patience, all but two with a name at the call
         self,
         root: Path,
         origin: str,
         *,
         keys: Callable[[], Iterable[Verifier]],
+        here: Callable[[], Iterable[tuple[Path, Verifier]]] = tuple,
         elsewhere: Path | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> None:
@@ -78,14 +80,17 @@ class HighWaterMark:
         Args:
             root: the directory of the database.
             origin: the log's name.
-            keys: gives the log's keys; a note that none of them signed is no mark, whoever put it there.
+            keys: gives the keys that the database names for heads; no other key's note moves the mark.
+            here: gives the log keys that lie here, by their files, whether the database names them or not. One that
+                signed the mark and is not named shows that the database is older than that key.
             elsewhere: where the second copy is kept instead of the user's state directory.
             lock_timeout: seconds to wait for another signer.
         """
-        folder = elsewhere if elsewhere is not None else _state_directory()
+        folder = elsewhere if elsewhere is not None else state_directory()
         self.origin = origin
         self.root = root
         self._keys = keys
+        self._here = here
         self._verified = b""  # the note whose signature was checked last
         self.beside = root / FILE
         self.apart = folder / sha256(origin.encode()).hexdigest()
@@ -96,7 +101,8 @@ class HighWaterMark:
         """Return the governing copy, or None where there is neither.
 
         Raises:
-            StoreError: if a copy cannot be read, is damaged, is another log's or was not signed by a key of the log.
+            StoreError: if a copy cannot be read, is damaged or is another log's.
+            RollbackError: if a copy is signed by a key that the database does not name.
             VerificationError: if the copies are two tree heads of one size.
         """
         return _governing(*self._copies())
@@ -119,9 +125,10 @@ class HighWaterMark:
             What was put right, one sentence each, for the log and the user.
 
         Raises:
-            RollbackError: the database is older than the mark.
+            RollbackError: the database is older than the mark, or does not name the key that signed it.
             VerificationError: the database is not the one that the mark was signed over.
-            StoreError: both copies are missing though heads were signed, or one is and `strict` is set.
+            StoreError: both copies are missing though heads were signed, or one is and `strict` is set; or one is
+                damaged.
             BusyError: another signer held the lock for too long.
         """
         with self.exclusive() as held:
@@ -192,9 +199,15 @@ class HighWaterMark:
                 return
 
     def _copies(self) -> tuple[Mark | None, Mark | None]:
-        return self._read_copy(self.beside, self.apart), self._read_copy(self.apart, self.beside)
+        beside, apart = self._look(self.beside), self._look(self.apart)
+        if isinstance(beside, str):
+            raise _damaged(self.beside, beside, self.apart, apart)
+        if isinstance(apart, str):
+            raise _damaged(self.apart, apart, self.beside, beside)
+        return beside, apart
 
-    def _read_copy(self, path: Path, other: Path) -> Mark | None:
+    def _look(self, path: Path) -> Mark | str | None:
+        """Return a copy, None where there is none, or what is damaged in it."""
         try:
             note = path.read_bytes()
         except FileNotFoundError:
@@ -208,12 +221,39 @@ class HighWaterMark:
                     f"the high-water mark {path} is of log {head.origin}, expected {self.origin}: it lies in a "
                     "directory that it does not belong to; put it back where it came from"
                 )
+            self._check_signer(path, head, note)
             self.verify(note)
         except (FormatError, SignatureError) as error:
-            raise StoreError(
-                f"the high-water mark {path} is damaged ({error}): move it away, and it is written again from {other}"
-            ) from error
+            return str(error)
         return Mark(head, note.decode())
+
+    def _check_signer(self, path: Path, head: Checkpoint, note: bytes) -> None:
+        """Refuse a whole note by a key that the database does not name: which keys a log has stands in the log.
+
+        So an old copy of the database lacks the keys that came later, and cannot tell their notes from a stranger's.
+
+        Raises:
+            RollbackError: there is no signature of a key that the database names.
+        """
+        signers = [(line.name, line.key_id) for line in parse_note(note).signatures]
+        if note == self._verified or any((key.name, key.key_id) in signers for key in self._keys()):
+            return
+        for file, key in self._here():
+            with suppress(SignatureError):
+                open_checkpoint(note, [key])
+                raise RollbackError(
+                    f"the high-water mark {path}, over {head.size} events, is signed by the key in {file}, which this "
+                    "database does not name: the database is an old copy, from before that key was added, and writing "
+                    f"to it would fork the log; restore the newest copy of ledger.db, or, if it is lost, {_LOST}"
+                )
+        raise RollbackError(
+            f"the high-water mark {path}, over {head.size} events of {self.origin}, is signed by "
+            f"{', '.join('+'.join(signer) for signer in signers)}, a key that this database does not name: either the "
+            "database is an old copy, from before the log key was replaced, and writing to it would fork the log, or "
+            "the mark is somebody else's; so nothing is written. Restore the newest copy of ledger.db, whose "
+            f"`a2a-ledger keys list` has that key; if it is lost, {_LOST}. If there never was a newer copy, leave the "
+            "mark where it is, find out who wrote it, and run `a2a-ledger audit`"
+        )
 
     def verify(self, note: bytes) -> None:
         """Check that a key of the log signed a note.
@@ -296,13 +336,13 @@ class HeldMark:
                 )
             if copy is None or copy.head.size < mark.head.size:
                 fault = "was missing" if copy is None else f"was behind, at size {copy.head.size},"
-                _write_durably(path, mark.note)
+                write_durably(path, mark.note)
                 said.append(f"the high-water mark {path} {fault} and was written again, at size {mark.head.size}")
         return said
 
     def _write(self, note: str) -> None:
         for path in (self._mark.beside, self._mark.apart):
-            _write_durably(path, note)
+            write_durably(path, note)
 
 
 def _governing(first: Mark | None, second: Mark | None) -> Mark | None:
@@ -312,6 +352,21 @@ def _governing(first: Mark | None, second: Mark | None) -> Mark | None:
     if first.head.size == second.head.size:
         _same_tree(first.head, second.head)
     return max(first, second, key=lambda mark: mark.head.size)
+
+
+def _damaged(path: Path, why: str, other: Path, there: Mark | str | None) -> StoreError:
+    """Say what to do about a damaged copy. It may have been the larger one, so the other alone settles nothing."""
+    fault = f"the high-water mark {path} is damaged ({why})"
+    if isinstance(there, Mark):
+        return StoreError(
+            f"{fault}, and may have been ahead of the other copy, which stands at size {there.head.size}: {_COMPARE}; "
+            f"if the log is not behind that, move it away, and it is written again from {other}"
+        )
+    found = "is missing" if there is None else f"is damaged as well ({there})"
+    return StoreError(
+        f"{fault}, and the other copy, {other}, {found}: nothing shows any more that this database is not an old copy; "
+        f"{_COMPARE}; if the log is not behind that, move what is damaged away and run `{RECOVERY}`"
+    )
 
 
 def _same_tree(new: Checkpoint, old: Checkpoint) -> None:
@@ -327,44 +382,5 @@ def _behind(place: HighWaterMark, signed: int, found: str) -> RollbackError:
     return RollbackError(
         f"{found}, but a tree head of {signed} was signed for {place.origin} (see {place.beside} and {place.apart}): "
         "this database is an old copy, and writing to it would fork the log; restore the newest copy of ledger.db, or, "
-        "if it is lost, keep this directory for reading and begin a new log with `a2a-ledger init` that quotes the mark"
+        f"if it is lost, {_LOST}"
     )
-
-
-def _state_directory() -> Path:
-    """Return `a2a-ledger` in the user's state directory; XDG says that a relative path is not to be used."""
-    chosen = Path(os.environ.get("XDG_STATE_HOME", ""))
-    try:
-        return (chosen if chosen.is_absolute() else Path.home() / ".local" / "state") / "a2a-ledger"
-    except RuntimeError:
-        raise StoreError(
-            "there is no home directory to keep the second high-water mark in: set mark_dir in config.toml"
-        ) from None
-
-
-def _write_durably(path: Path, note: str) -> None:
-    """Replace a file so that after any crash either the old or the new content is there, whole."""
-    temporary = path.with_name(path.name + ".tmp")  # one name is enough: the caller holds the lock
-    try:
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, mode=0o700)
-            _sync_directory(path.parent.parent)
-        with temporary.open("wb") as file:
-            file.write(note.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_directory(path.parent)
-    except OSError as error:
-        raise StoreError(
-            f"cannot write the high-water mark {path}: {error.strerror}; make the place writable, or set mark_dir in "
-            "config.toml to another one"
-        ) from error
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
