@@ -35,6 +35,17 @@ def test_one_message_id_of_ours_for_two_contents_is_about_the_client() -> None:
     assert shown_by(finding) == [1, 2, 5]
 
 
+def test_one_message_id_of_ours_on_two_tasks_of_the_peer_may_be_of_two_clients() -> None:
+    """Both said "go" as message 1, which reads as a resend; as message 2 each goes on with its own task."""
+    story = Story()
+    story.working()
+    story.answer(story.ask(message_id="m1"), {"task": task("working", task_id="T2")})
+    story.ask(task_id="T1", message_id="m2", text="yes")
+    story.ask(task_id="T2", message_id="m2", text="no")
+    finding = only(story)
+    assert (finding.rule, finding.about, finding.certainty) == ("duplicate-id", "client", "suspected")
+
+
 def test_one_message_id_of_the_peer_for_two_contents() -> None:
     story = Story()
     story.working()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.reading import content, is_request, texts
+from a2a_ledger.divergence.reading import content, is_request, text, texts
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.divergence.spoken import CONTENTS
 from a2a_ledger.wire import Running, repeated_members
@@ -62,10 +62,24 @@ def _twice(matter: Matter, what: str, name: str, pointer: str, evidence: Evidenc
     return matter.finding(
         "duplicate-id",
         about=_speaker(matter),
+        certainty="suspected" if _may_be_two_clients(matter, evidence) else "certain",
         subject=f"{what}:{matter.readings.in_subject(name)}",
         evidence=(evidence,),
         observed={"id": what, "value": name[:LONGEST], "pointer": pointer},
     )
+
+
+def _may_be_two_clients(matter: Matter, evidence: Evidence | None) -> bool:
+    """Say whether a request of ours goes on with another task of the peer than the one that had its id before.
+
+    Two clients behind one proxy, each of which counts its messages from 1 and began with the same words, have tasks of
+    their own at the peer and one in the log.
+    """
+    before = None if evidence is None else matter.case.asked.get(evidence.ref["c"])
+    if before is None or not is_request(matter.record):
+        return False
+    named, first = text(matter.record.data, "task_id"), before.task_id or before.answered_task
+    return None not in {named, first} and named != first
 
 
 def _speaker(matter: Matter) -> str:
