@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger import archive, note
+from a2a_ledger import note
+from a2a_ledger.archive import form
 from a2a_ledger.cli import reading
 from a2a_ledger.cli.reading import read_input
 from a2a_ledger.errors import UsageError
@@ -26,7 +27,7 @@ HUGE = 6 << 30
 
 
 def test_the_limits_are_those_of_the_formats() -> None:
-    assert (reading.MAX_HEAD, reading.MAX_BUNDLE) == (note.MAX_NOTE, archive.MAX_TOTAL)
+    assert (reading.MAX_HEAD, reading.MAX_BUNDLE) == (note.MAX_NOTE, form.MAX_TOTAL)
 
 
 @pytest.fixture

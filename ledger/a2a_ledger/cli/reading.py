@@ -16,7 +16,7 @@ MAX_INPUT = 16 << 20
 MAX_HEAD = 1_000_000  # note.MAX_NOTE, without the import
 """Octets of a signed head."""
 
-MAX_BUNDLE = 1 << 30  # archive.MAX_TOTAL, without the import
+MAX_BUNDLE = 1 << 30  # archive.form.MAX_TOTAL, without the import
 """Octets of a bundle (docs/format.md section 11)."""
 
 _CHUNK = 1 << 20
