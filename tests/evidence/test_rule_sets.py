@@ -74,15 +74,20 @@ def test_a_ledger_of_set_1_replays_and_its_verifier_goes_over_to_set_2(tmp_path:
         assert "2 findings again" in report.claim("R").detail
 
 
+def exported_under_set_1(ledger: ContractLedger, task: str, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """Export as the release of rule set 1 did."""
+    with monkeypatch.context() as then:
+        then.setattr("a2a_ledger.export.making.RULE_SET", "1")
+        then.setattr("a2a_ledger.export.making.VERIFIER", OLD_VERIFIER)
+        return export_task(ledger, task).data
+
+
 def test_a_bundle_of_set_1_verifies_by_set_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path / "audit") as ledger:
         story = told(ledger)
         as_set_1_did(story, ledger)
         ledger.sign_checkpoint()
-        with monkeypatch.context() as then:
-            then.setattr("a2a_ledger.export.making.RULE_SET", "1")
-            then.setattr("a2a_ledger.export.making.VERIFIER", OLD_VERIFIER)
-            bundle = export_task(ledger, story.tasks["t1"]).data
+        bundle = exported_under_set_1(ledger, story.tasks["t1"], monkeypatch)
         report = judged(bundle, ledger.signers["log"].vkey)
     assert statuses(report)["R"] == "VALID"
     assert "1 findings again" in report.claim("R").detail
@@ -124,10 +129,7 @@ def test_what_set_1_recorded_twice_replays_and_verifies_as_it_was(
             assert (again.differences, again.notes) == ((), ())
 
         ledger.sign_checkpoint()
-        with monkeypatch.context() as then:
-            then.setattr("a2a_ledger.export.making.RULE_SET", "1")
-            then.setattr("a2a_ledger.export.making.VERIFIER", OLD_VERIFIER)
-            bundle = export_task(ledger, story.tasks["t1"]).data
+        bundle = exported_under_set_1(ledger, story.tasks["t1"], monkeypatch)
         report = judged(bundle, ledger.signers["log"].vkey)
         assert statuses(report)["R"] == "VALID"
         assert "3 findings again" in report.claim("R").detail
