@@ -7,7 +7,6 @@ back together with an old database would vouch for it (docs/format.md section 6)
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from contextlib import ExitStack, closing
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.checkpoint import checkpoint_of
 from a2a_ledger.errors import StoreError, UsageError
-from a2a_ledger.home import LedgerHome, staged
+from a2a_ledger.home import LedgerHome, staged, sync
 from a2a_ledger.settings import read_settings
 from a2a_ledger.store.connections import Connections
 from a2a_ledger.store.faults import translated
@@ -104,7 +103,7 @@ def _copy_database(source: Path, target: Path) -> None:
         raise _unwritable(target, error) from error
     finally:
         connections.close()
-    _sync(target)
+    sync(target)
 
 
 def _copy_keys(home: LedgerHome, copy: LedgerHome) -> None:
@@ -113,7 +112,7 @@ def _copy_keys(home: LedgerHome, copy: LedgerHome) -> None:
         return
     copy.keys.mkdir(mode=0o700)
     _copy_files((file, copy.keys / file.name) for file in home.key_files())
-    _sync(copy.keys)
+    sync(copy.keys)
 
 
 def _copy_files(pairs: Iterable[tuple[Path, Path]]) -> None:
@@ -122,7 +121,7 @@ def _copy_files(pairs: Iterable[tuple[Path, Path]]) -> None:
             if source.exists():
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 shutil.copy(source, target)  # with its mode
-                _sync(target)
+                sync(target)
         except OSError as error:
             raise _unwritable(Path(error.filename or target), error) from error
 
@@ -141,11 +140,3 @@ def _unwritable(place: Path, error: OSError) -> StoreError:
         f"{place}: cannot be copied ({error.strerror or error}); nothing was put in place",
         hint="give this user access to it, or choose another place for the backup",
     )
-
-
-def _sync(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

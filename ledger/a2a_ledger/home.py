@@ -160,12 +160,17 @@ def staged(home: LedgerHome) -> Generator[tuple[LedgerHome, Callable[[], None]]]
 
 def _put_in_place(stage: Path, root: Path) -> None:
     for folder in (stage, stage.parent):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(folder)
     try:
         stage.rename(root)  # onto an empty directory this is atomic; a ledger made meanwhile makes it fail
     except OSError as e:
         raise StoreError(f"{root}: somebody else made a ledger here meanwhile ({e.strerror}); open it again") from e
+
+
+def sync(place: Path) -> None:
+    """Make a file's octets, or what was renamed in a folder, durable."""
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

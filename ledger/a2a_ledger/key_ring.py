@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import FormatError, LedgerError, MissingKeysError, StoreError, UsageError
+from a2a_ledger.home import sync
 from a2a_ledger.keys import ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
 from a2a_ledger.signing.away import signer_at
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
@@ -97,7 +98,7 @@ class KeyRing(Mapping[str, Signer]):
         else:
             coming.replace(key_file(self.folder, role))
             uri_file(self.folder, role).unlink(missing_ok=True)
-        sync_folder(self.folder)
+        sync(self.folder)
 
     def _load(self, path: Path, role: str) -> Signer:
         return _load(path, role, self._store.origin, self._passphrase)
@@ -132,7 +133,7 @@ def reseal(ring: KeyRing, passphrase: bytes | None) -> list[Path]:
         save_pem(coming, ring[role], passphrase)
         coming.replace(path)
         done.append(path)
-    sync_folder(ring.folder)
+    sync(ring.folder)
     return done
 
 
@@ -203,7 +204,7 @@ def save_uri(path: Path, uri: str, vkey: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         coming.replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except OSError as e:
         raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
 
@@ -233,12 +234,3 @@ def next_uri_file(folder: Path, role: str) -> Path:
 def _stamp(path: Path) -> tuple[int, int, int]:
     found = path.stat()
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was renamed in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
