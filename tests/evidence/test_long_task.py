@@ -30,8 +30,9 @@ MOST_MEMORY = 100 << 20
 
 EXPORT = textwrap.dedent(
     """
-    import os, resource, signal, sys
+    import os, signal, sys
     from pathlib import Path
+    from a2a_ledger.cli.bench.started import peak_memory
     from a2a_ledger.export import chosen, export_task
     from a2a_ledger.export.making import Maker
     from a2a_ledger.ledger import ContractLedger
@@ -46,10 +47,10 @@ EXPORT = textwrap.dedent(
                     os.kill(os.getpid(), signal.SIGKILL)
                 plain(self, line, *rest)
             Maker._add_event = counted
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_memory()
         made = export_task(ledger, task, out)
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(made.events, grown * 1024)
+        grown = peak_memory() - before
+    print(made.events, int(grown * 2**20))
     """
 )
 

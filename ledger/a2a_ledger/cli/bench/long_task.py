@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -16,29 +17,28 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1000
 _EXPORT = """
-import resource, sys, time
+import json, sys, time
 from pathlib import Path
+from a2a_ledger.cli.bench.started import peak_memory
 from a2a_ledger.export import export_task
 from a2a_ledger.ledger import ContractLedger
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
 with ContractLedger.open(sys.argv[1], create=False, follow=False, mark_dir=sys.argv[2]) as ledger:
-    before, began = peak(), time.perf_counter()
+    before, began = peak_memory(), time.perf_counter()
     made = export_task(ledger, sys.argv[3], Path(sys.argv[4]))
-    print(peak() - before, time.perf_counter() - began, made.octets / 1e6)
+    took = time.perf_counter() - began
+    print(json.dumps([None if before is None else peak_memory() - before, took, made.octets / 1e6]))
 """
 
 
 def long_task(place: Place) -> Row:
-    """Export a task of very many events, each a short event of a stream; on Linux memory is counted in KiB."""
+    """Export a task of very many events, each a short event of a stream."""
     with place.ledger("long-task") as ledger:
         task = _record(ledger, place.scale.long_task)
     out = place.path("long-task.zip")
     run = [sys.executable, "-c", _EXPORT, *map(str, (place.path("long-task"), place.path("long-task-mark"), task, out))]
     done = subprocess.run(run, capture_output=True, text=True, check=True)  # noqa: S603 - our own words
-    grown, took, size = map(float, done.stdout.split())
+    grown, took, size = json.loads(done.stdout)
     remark = f"most memory of the export beside what was held before; {place.scale.long_task:,} events"
     return Row(
         "evidence.export_100k", grown, "MB", target=Target(100), remark=f"{remark}, {size:.0f} MB in {took:.0f} s"
