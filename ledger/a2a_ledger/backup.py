@@ -129,7 +129,7 @@ def _copy_files(pairs: Iterable[tuple[Path, Path]]) -> None:
 def _named_files(home: LedgerHome) -> tuple[list[str], list[str]]:
     """Return the files that settings name: those inside of the ledger's directory, and the others."""
     settings = read_settings(home.config)
-    named = [name for name in (settings.profile, settings.card_keys) if name is not None]
+    named = [name for name in (settings.profile, settings.card_keys, settings.anchor.peers) if name is not None]
     root = home.root.resolve()
     inside = [name for name in named if (home.root / name).resolve().is_relative_to(root)]
     return inside, [name for name in named if name not in inside]

@@ -11,6 +11,7 @@ DIR/signer.lock    held by whoever signs a head
 DIR/anchor.lock    held by whoever has heads anchored
 DIR/verifier.lock  held by whoever runs the followers
 DIR/erasing.lock   held by whoever erases content
+DIR/peers/         heads of peers' logs that we hold
 ```
 
 A ledger is made in a hidden sibling directory and renamed into place, so that a crash leaves
@@ -51,6 +52,7 @@ CONFIG = """\
 # flap = 600
 # [anchor]                       # who else holds signed heads, see docs/format.md section 6.4
 # witnesses = "witnesses.txt"    # a C2SP tlog-policy whose witness lines state urls
+# peers = "peers.txt"            # a tlog-policy: logs of peers that we keep and cosign, with a call, and they ours
 # files = ["/mnt/other/head"]    # files elsewhere that hold a head: checked at each start, and no anchor
 # entries = 1000                 # events behind the last anchor that ask for the next one
 # seconds = 60                   # or time since then, if there are any

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import FormatError, LedgerError, MissingKeysError, StoreError, UsageError
 from a2a_ledger.home import sync
-from a2a_ledger.keys import ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
+from a2a_ledger.keys import KINDS, ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
 from a2a_ledger.signing.away import signer_at
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
 
@@ -47,9 +47,7 @@ class KeyRing(Mapping[str, Signer]):
         self._passphrase = passphrase
         self._held: dict[str, _Held] = {}
         for role in ROLES:
-            self.finish(role)
-            if place_of(folder, role).exists():
-                self._held[role] = self._read(role)
+            self.take_up(role)
 
     def __getitem__(self, role: str) -> Signer:
         """Return the signer of a role.
@@ -70,6 +68,16 @@ class KeyRing(Mapping[str, Signer]):
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def take_up(self, role: str) -> None:
+        """Read the key of a role, if there is one by now.
+
+        Raises:
+            MissingKeysError, StoreError: as when all are read.
+        """
+        self.finish(role)
+        if place_of(self.folder, role).exists():
+            self._held[role] = self._read(role)
 
     def finish(self, role: str) -> None:
         """Put a next key that the log names in the place of the key before it, if there is one.
@@ -210,7 +218,7 @@ def save_uri(path: Path, uri: str, vkey: str) -> None:
 
 
 def _load(path: Path, role: str, origin: str, passphrase: Passphrase) -> Signer:
-    return _away(path, role) if path.suffix == ".uri" else load_pem(path, origin, passphrase)
+    return _away(path, role) if path.suffix == ".uri" else load_pem(path, origin, passphrase, KINDS[role])
 
 
 def _away(path: Path, role: str) -> Signer:

@@ -49,6 +49,9 @@ COSIGNATURE: Final = 0x04
 TREE_HEAD: Final = 0x05
 MLDSA_COSIGNATURE: Final = 0x06
 
+KINDS: Final[dict[str, int]] = {role: COSIGNATURE if role in {"witness", "peer"} else ED25519 for role in ROLES}
+"""The signature type of a role's keys: witnesses and peers cosign."""
+
 _HANDOVER_DOMAIN = b"a2a-ledger/key/v1\x00"
 
 # The curve of RFC 8032 section 5.1: -x² + y² = 1 + d·x²·y² over the integers modulo P.
@@ -237,9 +240,9 @@ class Signer:
 
     __slots__ = ("_key", "verifier")
 
-    def __init__(self, name: str, key: Ed25519PrivateKey) -> None:
+    def __init__(self, name: str, key: Ed25519PrivateKey, kind: int = ED25519) -> None:
         self._key = key
-        self.verifier = Verifier(name, key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+        self.verifier = Verifier(name, key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw), kind)
 
     @property
     def name(self) -> str:
@@ -269,9 +272,9 @@ class Signer:
         return f"Signer({self.vkey!r})"
 
 
-def generate(name: str, entropy: Callable[[int], bytes]) -> Signer:
-    """Make a new key from 32 bytes of `entropy`."""
-    return Signer(name, Ed25519PrivateKey.from_private_bytes(entropy(32)))
+def generate(name: str, entropy: Callable[[int], bytes], kind: int = ED25519) -> Signer:
+    """Make a new key from 32 bytes of `entropy`; `kind` is its C2SP signature type."""
+    return Signer(name, Ed25519PrivateKey.from_private_bytes(entropy(32)), kind)
 
 
 def save_pem(path: Path, signer: Signer, passphrase: bytes | None = None) -> None:
@@ -307,13 +310,14 @@ def save_pem(path: Path, signer: Signer, passphrase: bytes | None = None) -> Non
         raise StoreError(f"cannot write key file {path}: {error.strerror}") from error
 
 
-def load_pem(path: Path, name: str, passphrase: Callable[[Path], bytes] | None = None) -> Signer:
+def load_pem(path: Path, name: str, passphrase: Callable[[Path], bytes] | None = None, kind: int = ED25519) -> Signer:
     """Read an Ed25519 private key, PKCS 8 PEM, that its owner alone may read (mode 0600 or 0400).
 
     Args:
         path: of the file.
         name: of the log, under which it signs.
         passphrase: gives that of an encrypted key; asked for no other.
+        kind: its C2SP signature type.
 
     Raises:
         MissingKeysError: if there is no such file, or no passphrase for it.
@@ -346,7 +350,7 @@ def load_pem(path: Path, name: str, passphrase: Callable[[Path], bytes] | None =
         ) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise StoreError(f"key file {path} holds a key of another kind, expected Ed25519")
-    return Signer(name, key)
+    return Signer(name, key, kind)
 
 
 def public_from_pem(data: bytes) -> bytes:

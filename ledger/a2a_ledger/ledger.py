@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Tracking
 
     from a2a_ledger.anchors.cadence import Cadence
+    from a2a_ledger.anchors.peers import Peers
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.contract import Profile
     from a2a_ledger.events import Event
@@ -101,6 +102,7 @@ class ContractLedger:
         self._heads = HeadSigner(store, lambda: signers["log"], mark) if mark and "log" in signers else None
         self._followers: FollowerThread | None = None
         self._cadence: Cadence | None = None
+        self.peers: Peers | None = None
         self._closing = threading.Lock()
         self._closed = False
         self._process = os.getpid()
@@ -172,6 +174,10 @@ class ContractLedger:
                 from a2a_ledger.anchors.kept import check_files  # noqa: PLC0415 - few deployments need it
 
                 check_files(ledger, home.root)
+            if chosen.anchor.peers and not store.read_only:
+                from a2a_ledger.anchors.peers import meet_peers  # noqa: PLC0415 - few deployments need it
+
+                ledger.peers = meet_peers(ledger)
         except BaseException:
             store.close()
             raise
@@ -218,12 +224,9 @@ class ContractLedger:
                 return
             self._closed = True
             atexit.unregister(self.close)
-            if self._cadence is not None:
-                self._cadence.stop()
-            if self._followers is not None:
-                self._followers.stop()
-            if self._heads is not None:
-                self._heads.stop()
+            for part in (self._cadence, self.peers, self._followers, self._heads):
+                if part is not None:
+                    part.stop()
             self.store.close()
 
     def __enter__(self) -> Self:

@@ -18,6 +18,8 @@ from a2a_ledger.keys import COSIGNATURE, SIGNATURE_SIZE, Verifier, decode_base64
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from a2a_ledger.keys import Signer
+
 MAX_NOTE: Final = 1_000_000  # bytes
 MAX_SIGNATURES: Final = 100  # C2SP asks for at least 16
 MAX_TIME: Final = 2**63 - 1  # seconds, the most that a cosignature may state
@@ -96,6 +98,19 @@ def verify_note(note: Note, verifiers: Iterable[Verifier]) -> list[Verified]:
 def cosignature_message(text: str, time: int) -> bytes:
     """Return what an Ed25519 cosigner signs over a checkpoint's text at POSIX second `time`."""
     return f"cosignature/v1\ntime {time}\n{text}".encode()
+
+
+def cosign(text: str, signer: Signer, time: int) -> SignatureLine:
+    """Cosign a checkpoint's text at POSIX second `time`, C2SP tlog-cosignature.
+
+    Args:
+        text: of the checkpoint.
+        signer: a key of signature type 04.
+        time: when it was seen; the signature says so.
+    """
+    return SignatureLine(
+        signer.name, signer.key_id, time.to_bytes(8, "big") + signer.sign(cosignature_message(text, time))
+    )
 
 
 def _verify_line(verifier: Verifier, text: str, blob: bytes) -> Verified:

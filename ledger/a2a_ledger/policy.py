@@ -63,6 +63,7 @@ class Policy:
     urls: Mapping[str, str] = field(
         default_factory=dict[str, str]
     )  # of those witnesses whose line states where they are
+    log_urls: Mapping[str, str] = field(default_factory=dict[str, str])  # by vkey, of those logs whose line has one
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     quorum: str = "none"
     trusted: Mapping[str, tuple[Verifier, ...]] = field(default_factory=dict[str, tuple[Verifier, ...]])
@@ -125,7 +126,7 @@ class Policy:
 
     def __str__(self) -> str:
         """Format the policy file."""
-        lines = [f"log {key.vkey}" for key in self.logs]
+        lines = [f"log {key.vkey} {self.log_urls.get(key.vkey, '')}".rstrip() for key in self.logs]
         for name, key in self.witnesses.items():
             lines.append(f"witness {name} {key.vkey} {self.urls.get(name, '')}".rstrip())
         lines += [f"group {name} {group.threshold} {' '.join(group.members)}" for name, group in self.groups.items()]
@@ -156,6 +157,7 @@ def parse_policy(raw: bytes | str) -> Policy:
         logs=tuple(reader.logs),
         witnesses=reader.witnesses,
         urls=reader.urls,
+        log_urls=reader.log_urls,
         groups=reader.groups,
         quorum=reader.quorum,
         trusted=reader.trusted,
@@ -171,6 +173,7 @@ class _PolicyReader:
         self.logs: list[Verifier] = []
         self.witnesses: dict[str, Verifier] = {}
         self.urls: dict[str, str] = {}
+        self.log_urls: dict[str, str] = {}
         self.groups: dict[str, Group] = {}
         self.quorum: str | None = None
         self.trusted: dict[str, tuple[Verifier, ...]] = {}
@@ -191,8 +194,9 @@ class _PolicyReader:
                 pass
             case [word, *_] if word.startswith("#"):
                 pass
-            case ["log", vkey] | ["log", vkey, _]:
+            case ["log", vkey, *url] if len(url) <= 1:
                 self.logs.append(self._key("log", vkey, ED25519))
+                self.log_urls.update((vkey, one) for one in url)
             case ["witness", name, vkey, *url] if len(url) <= 1:
                 self._define(name)
                 self.witnesses[name] = self._key("witness", vkey, COSIGNATURE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
 from a2a_ledger.key_ring import KeyRing, key_file, next_file, next_uri_file, save_uri
-from a2a_ledger.keys import generate, handover_message, save_pem
+from a2a_ledger.keys import KINDS, generate, handover_message, save_pem
 from a2a_ledger.signing.away import SocketSigner
 from a2a_ledger.store.log_keys import NOW, log_keys
 
@@ -52,7 +52,7 @@ def rotate(
 
     Args:
         ledger: open for writing, with the key.
-        role: `log`, `statement` or `export`.
+        role: `log`, `statement`, `export` or `peer`.
         sleep: waits `SETTLE` seconds between the two events, for roles that other processes sign for meanwhile.
         to: the new key, where it is not to lie here.
 
@@ -106,7 +106,7 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
         raise UsageError(f"expected a size from 0 to {ledger.store.size()}, that of the log, found {size}")
     term = terms[0]
     end = KeyRevoked(key_id=key_id, role=term.role, vkey=term.key.vkey, size=size)
-    if term.role not in {"log", "statement", "export"} or not term.covers(NOW):
+    if term.role == "witness" or not term.covers(NOW):
         _append(ledger, end)
         return Rotated(term.role, [term.key], None, _signed(ledger))
     ring = _ring(ledger)
@@ -127,7 +127,7 @@ def _make(ledger: ContractLedger, ring: KeyRing, role: str, to: Elsewhere | None
     if to is not None:
         save_uri(elsewhere, to.uri, to.signer.vkey)
         return to.signer
-    new = generate(ledger.origin, ledger.entropy)
+    new = generate(ledger.origin, ledger.entropy, KINDS[role])
     save_pem(path, new, ring.sealing())
     return new
 

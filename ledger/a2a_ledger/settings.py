@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from a2a_ledger.anchors.peers.trust import PeerTrust
     from a2a_ledger.contract import Profile
     from a2a_ledger.keys import Verifier
     from a2a_ledger.policy import Policy
@@ -55,6 +56,8 @@ class Anchoring:
     Attributes:
         witnesses: a C2SP tlog-policy whose `witness` lines state urls; its path is relative to the ledger's
             directory. None: no witness is asked.
+        peers: a C2SP tlog-policy that names peers whose heads we keep and cosign, and whose cosignatures count; its
+            path is relative to the ledger's directory. None: no head rides on a call.
         files: files elsewhere that hold a head of this log, checked at each start, written anew at each round: kept,
             not anchored. A path is relative to the ledger's directory.
         entries: so many events behind the last anchor are a reason for a further one.
@@ -67,6 +70,7 @@ class Anchoring:
     """
 
     witnesses: str | None = None
+    peers: str | None = None
     files: Sequence[str] = ()
     entries: int = 1000
     seconds: int = 60
@@ -220,6 +224,27 @@ class Settings:
         except (FormatError, UsageError) as e:
             raise UsageError(f"setting [anchor] witnesses: {path}: {e}") from None
 
+    def peer_trust(self, root: Path) -> PeerTrust | None:
+        """Return what the file that `anchor.peers` names says, as it is now; None: no head rides on a call.
+
+        Args:
+            root: the ledger's directory.
+
+        Raises:
+            UsageError: the file cannot be read, is no policy, or names no log.
+        """
+        if self.anchor.peers is None:
+            return None
+        from a2a_ledger.anchors.peers.trust import read_peers  # noqa: PLC0415 - only deployments with peers need it
+
+        path = root / str(self.anchor.peers)
+        try:
+            return read_peers(path.read_bytes())
+        except OSError as e:
+            raise UsageError(f"setting [anchor] peers: {path} cannot be read ({e.strerror})") from e
+        except (FormatError, UsageError) as e:
+            raise UsageError(f"setting [anchor] peers: {path}: {e}") from None
+
     def time_roots(self, root: Path) -> tuple[Certificate, ...]:
         """Return the roots of timestamp authorities in the file that `anchor.timestamp_roots` names, as it is now.
 
@@ -300,6 +325,7 @@ _WITHOUT_DEFAULT: dict[str, object] = {
     "profile": "",
     "key_passphrase_file": "",
     "witnesses": "",
+    "peers": "",
     "timestamp": "",
     "timestamp_roots": "",
     "timestamp_policy": "",

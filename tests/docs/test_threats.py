@@ -25,6 +25,7 @@ ATTACKS = {
         "log/test_mark.py::test_an_older_database_is_refused",
         "log/test_mark_crash.py::test_after_a_crash_an_older_database_is_still_refused",
         "anchors/test_live_witness.py::test_a_rolled_back_log_is_told_what_the_witness_has_seen",
+        "peers/test_exchange.py::test_an_old_copy_of_the_clients_ledger_is_told",
     ],
     "the operator rewrites history": [
         "case:earlier_other_root_fail",
@@ -34,6 +35,7 @@ ATTACKS = {
     "the operator shows two histories": [
         "anchors/test_fork.py::test_two_histories_are_proved_from_where_they_part",
         "anchors/test_live_witness.py::test_a_fork_is_proved_by_a_file",
+        "peers/test_exchange.py::test_two_histories_are_proved_by_the_agent_and_by_the_client",
         "reconcile/test_two_clients.py::test_one_log_that_told_two_stories_gives_itself_away",
         "case:stream_tag_twice_fail",
     ],
@@ -88,6 +90,12 @@ ATTACKS = {
         "card/test_card_reading.py::test_duplicate_keys_at_any_level_are_refused_though_it_is_a_card",
     ],
     "network attacker": ["capture/test_cut_short.py"],
+    "a peer as witness, or who sends heads in its name": [
+        "peers/test_exchange.py",
+        "peers/test_over_the_wire.py::test_an_answer_with_anything_in_it_is_an_answer",
+        "peers/test_over_the_wire.py::test_a_stranger_learns_nothing",
+        "peers/test_bundle.py::test_a_reader_who_does_not_name_the_peer_is_not_convinced",
+    ],
     "witness or timestamp authority": [
         "case:witness_missing_notproven",
         "anchors/test_witness.py::test_what_is_no_cosignature_of_the_witness_is_refused",

@@ -31,7 +31,7 @@ ANCHORS = "anchors"
 
 COSIGNATURE_KIND = "cosignature"
 STAMP_KIND = "rfc3161"
-_NOT_OURS = "peer"  # the kind of a peer's head that we hold
+PEER_KIND = "peer"  # of another log's head that we hold
 
 
 class Anchor(NamedTuple):
@@ -61,7 +61,7 @@ def read_anchor(record: Record, origin: str, content: Callable[[str], bytes]) ->
     """
     match record.data:
         case {"origin": str(named), "size": int(size), "root": str(root), "holder": str(holder), "kind": str(kind)} if (
-            named == origin and kind != _NOT_OURS
+            named == origin and kind != PEER_KIND
         ):
             token = content("token") if kind == STAMP_KIND else b""
             return Anchor(record.n, size, root, holder, kind, content("note"), token)

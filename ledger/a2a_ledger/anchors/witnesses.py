@@ -82,7 +82,7 @@ def anchor_by_witnesses(
     """
     witnesses = witnesses_of(policy)
     keys = log_keys(ledger.store)
-    _check_keys(keys, witnesses)
+    check_witness_keys(keys, witnesses)
     note = note or head_to_anchor(ledger)
     head = checkpoint_of(note)
     before = _cosigned_before(ledger, head.size)
@@ -96,7 +96,7 @@ def anchor_by_witnesses(
     given = [(witness, answers[witness.name]) for witness in witnesses if witness.name in answers]
     fresh = [(witness, answer) for witness, answer in given if isinstance(answer, Note)]
     if fresh:
-        _record(ledger, head, note, fresh)
+        record_cosignatures(ledger, head, note, fresh)
     holders = {**before, **{witness.key.name: answer for witness, answer in fresh}}
     lines = [line for answer in holders.values() for line in answer.signatures]
     return Round(
@@ -122,15 +122,15 @@ def _cosigned_before(ledger: ContractLedger, size: int) -> dict[str, Note]:
 
 def _ask_one(ledger: ContractLedger, witness: Witness, note: str, asking: Ask) -> Note:
     """Ask one witness; where it disagrees, find out why and say that instead."""
-    since = _last_size(ledger, witness.key.name)
+    since = last_size(ledger, witness.key.name)
     try:
         return cosign(witness, note, since, ledger.store, asking)
     except DisagreementError as problem:
         raise explain(ledger, witness, problem, asking) from problem
 
 
-def _last_size(ledger: ContractLedger, holder: str) -> int:
-    """Return the size that a holder probably saw last: a hint, which the witness corrects."""
+def last_size(ledger: ContractLedger, holder: str) -> int:
+    """Return the size of the head that was recorded of a holder last; a witness may have seen another one since."""
     store = ledger.store
     for n, _ in store.tagged_places("type:checkpoint.anchored.v1"):
         anchor = read_anchor(store.record(n), store.origin, lambda _: b"")
@@ -163,7 +163,12 @@ def _all_at_once(
     return {name: answers.get(name, late) for name in questions}
 
 
-def _check_keys(keys: Keys, witnesses: Sequence[Witness]) -> None:
+def check_witness_keys(keys: Keys, witnesses: Sequence[Witness]) -> None:
+    """Check that the log names no key of these otherwise than as theirs.
+
+    Raises:
+        UsageError: it does.
+    """
     for witness in witnesses:
         known = next((term for term in keys.terms if term.key.public_key == witness.key.public_key), None)
         if known is not None and (known.role != "witness" or known.key != witness.key or known.revoked is not None):
@@ -174,8 +179,16 @@ def _check_keys(keys: Keys, witnesses: Sequence[Witness]) -> None:
             )
 
 
-def _record(ledger: ContractLedger, head: Checkpoint, note: str, given: Sequence[tuple[Witness, Note]]) -> None:
+def record_cosignatures(
+    ledger: ContractLedger, head: Checkpoint, note: str, given: Sequence[tuple[Witness, Note]]
+) -> None:
     """Append what was given, and the keys that the log does not name yet.
+
+    Args:
+        ledger: open for writing.
+        head: that was cosigned.
+        note: the head with the log's signature alone.
+        given: who cosigned it, each with a note of their own lines alone, verified.
 
     Under the signer's lock: if two processes added one key at once, no reader would take a bundle of this log any more.
     """

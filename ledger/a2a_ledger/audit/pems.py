@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.audit.fault import Fault
 from a2a_ledger.errors import StoreError
 from a2a_ledger.home import LedgerHome
-from a2a_ledger.keys import ROLES, load_pem
+from a2a_ledger.keys import KINDS, ROLES, load_pem
 from a2a_ledger.making import KEY_ROLES
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.store.log_keys import check_signer
@@ -24,7 +24,7 @@ def check_private_keys(root: Path, origin: str, keys: Keys, notes: list[str]) ->
     files = {path.stem: path for path in LedgerHome(root).key_files() if path.stem in ROLES and path.suffix == ".pem"}
     for role, path in files.items():
         try:
-            signer = load_pem(path, origin, Passphrase())
+            signer = load_pem(path, origin, Passphrase(), KINDS[role])
         except StoreError as problem:
             notes.append(str(problem))
             continue

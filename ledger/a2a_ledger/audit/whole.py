@@ -41,6 +41,7 @@ from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.form import LEDGER, check_form
 from a2a_ledger.audit.heads import Heads
 from a2a_ledger.audit.keys import AuditKeys
+from a2a_ledger.audit.peer_heads import check_peer_heads
 from a2a_ledger.audit.pems import check_private_keys
 from a2a_ledger.codec import erased_versions, says_erased
 from a2a_ledger.erasing import ERASING
@@ -123,7 +124,8 @@ def audit_ledger(
     report = audit(
         ledger.store, mark=ledger.mark, earlier=held, trust=trust, roots=roots, views=views, progress=progress
     )
-    return replace(report, notes=(*report.notes, *elsewhere.remarks))
+    faults, notes = check_peer_heads(ledger)
+    return replace(report, faults=(*report.faults, *faults), notes=(*report.notes, *elsewhere.remarks, *notes))
 
 
 def audit(  # noqa: PLR0913 - one argument for each thing that is looked at

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.carried_heads import answering_with_head
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import Failure
 from a2a_ledger.capture.server.answering import Answering
@@ -82,6 +83,7 @@ class ContractLedgerMiddleware:
         await self._answer(scope, request, exchange, send)
 
     async def _answer(self, scope: Scope, request: Incoming, exchange: Exchange, send: Send) -> None:
+        send = answering_with_head(exchange.desk.ledger, request.headers, send)
         answering = Answering(exchange, request, self._servant.cards, send)
         token = being_served.set(ServedRequest(exchange.stream, exchange.leg.task_id))
         try:

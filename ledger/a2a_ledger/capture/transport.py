@@ -19,6 +19,7 @@ from a2a_ledger.address import agent_card_url
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import Peer
 from a2a_ledger.capture.bound import forget_sent, last_sent, open_call_of
+from a2a_ledger.capture.carried_heads import head_came, head_for, with_head
 from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
@@ -258,11 +259,13 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
         try:
-            response = await self._inner.handle_async_request(request)
+            carried = head_for(self._desk, exchange, str(request.url))
+            response = await self._inner.handle_async_request(with_head(request, carried))
         except BaseException as error:
             await self._failed(exchange, error)
             raise
         headers = pairs(response.headers)
+        head_came(self._desk, exchange, headers)
         if is_stream(response.status_code, headers):
             return httpx.Response(
                 response.status_code,

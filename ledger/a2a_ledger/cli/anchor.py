@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from a2a_ledger.cli.anchor_peers import peers
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import clean, note, print_json
 from a2a_ledger.cli.reading import read_input
@@ -37,16 +38,18 @@ def show(session: Session) -> None:
     """
     from a2a_ledger.anchors import anchors_of, time_roots  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.anchors.cadence import complaints  # noqa: PLC0415 - same
+    from a2a_ledger.anchors.peers.held_now import alarms, held_now  # noqa: PLC0415 - same
 
     with session.reading() as ledger:
         found = list(anchors_of(ledger.store, time_roots(ledger)))
+        said = [*complaints(session.path), *alarms(held_now(ledger))]
     for held, why in found:
         if session.as_json:
             print_json({"position": held.n, "size": held.size, "kind": held.kind, "holder": held.holder, "why": why})
         else:
             counts = f"does not count: {why}" if why else "counts"
             click.echo(f"head of {held.size}, {held.kind} of {held.holder} (event {held.n}): {counts}")
-    for line in complaints(session.path):
+    for line in said:
         note(clean(line))
     if not any(not why for _, why in found):
         note("Nothing outside of this machine vouches for this log: see `a2a-ledger anchor --help`.")
@@ -206,4 +209,5 @@ def _policy_in(file: Path) -> Policy:
     return read_witnesses(read_input(file, "a policy"))
 
 
+anchor.add_command(peers)
 VERBS = (anchor,)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.rotation import Rotated
     from a2a_ledger.store import Store
 
-_ROLES = ["log", "statement", "export"]
+_ROLES = ["log", "statement", "export", "peer"]
 _KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
 
 
@@ -95,6 +95,8 @@ def rotate_key(session: Session, *, role: str, uri: str | None, public_key: Path
 
     if (uri is None) != (public_key is None):
         raise UsageError("expected --to and --public-key together: a key elsewhere is known by its public half")
+    if uri is not None and role == "peer":
+        raise UsageError("the peer key lies here: heads of peers are compared where their cosignature is made")
     with session.writing(follow=False) as ledger:
         to = None
         if uri is not None and public_key is not None:

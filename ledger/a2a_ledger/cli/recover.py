@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
-from a2a_ledger.cli.output import counted, note, print_json
+from a2a_ledger.cli.output import clean, counted, note, print_json
 from a2a_ledger.errors import MissingKeysError, UsageError, VerificationError
 from a2a_ledger.store import head_verifiers
 
@@ -74,6 +74,20 @@ def _newest(ledger: ContractLedger) -> tuple[str, Checkpoint]:
     return kept[1], head
 
 
+def _peers_to_ask(ledger: ContractLedger) -> list[str]:
+    """Return who may hold a head of this log because heads ride on calls, as far as the settings say so."""
+    try:
+        trust = ledger.settings.peer_trust(ledger.home.root) if ledger.home is not None else None
+    except UsageError as problem:
+        return [str(problem)]
+    if trust is None:
+        return []
+    urls = {origin: [trust.urls[peer] for peer, log in trust.places.items() if log == origin] for origin in trust.logs}
+    names = ", ".join(f"{origin} ({', '.join(found)})" if found else origin for origin, found in urls.items())
+    where = f"there, `a2a-ledger anchor peers {ledger.origin}` prints the newest that it cosigned"
+    return [f"Peers that heads of this log went to with calls: {names}; {where}."]
+
+
 def _ask(ledger: ContractLedger, head: Checkpoint) -> None:
     note(
         f"Both copies of the high-water mark of {ledger.origin} are gone. Nothing on this machine shows any more that\n"
@@ -82,6 +96,8 @@ def _ask(ledger: ContractLedger, head: Checkpoint) -> None:
         "Compare it with the newest one that somebody else holds: a witness, a peer, an exported bundle, a mailed\n"
         "head (`audit --earlier FILE` does it). If theirs is larger, this database is old: restore a newer one."
     )
+    for line in _peers_to_ask(ledger):
+        note(clean(line))
     try:
         agreed = click.confirm("Have you compared, and is none larger?", err=True)
     except click.Abort:

@@ -30,6 +30,7 @@ from a2a_ledger.wire.leg import Headers, Leg, WireError, header, version_of
 from a2a_ledger.wire.spellings import (
     EXTENSION,
     GRPC_STATUSES,
+    HEAD_PARAMETER,
     INTERRUPTED,
     METHODS,
     SENDS,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EXTENSION",
     "GRPC_STATUSES",
+    "HEAD_PARAMETER",
     "INTERRUPTED",
     "SENDS",
     "SILENCE",

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 EXTENSION = "https://w3id.org/a2a-ledger/ext/frozen-contract/v1"
+HEAD_PARAMETER = "A2A-Ledger-Head"
+"""Service parameter of a ledger's signed head: an HTTP header; in lower case, a gRPC metadata key."""
 """URI of the frozen-contract extension: the metadata key of the pin."""
 PIN_MEMBERS = ("form", "contractHash", "cardHash", "capturedAt", "origin", "task", "seed0")
 

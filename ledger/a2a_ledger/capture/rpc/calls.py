@@ -12,16 +12,17 @@ import grpc.aio
 
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.bound import sent_ended
+from a2a_ledger.capture.carried_heads import head_came, head_for
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.rpc.octets import Octets
 from a2a_ledger.capture.rpc.outcome import answer_in, failure_in, pairs
 from a2a_ledger.capture.rpc.proto_text import octets_of, proto_json
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
-from a2a_ledger.wire import EXTENSION, SENDS, parse_grpc_request
+from a2a_ledger.wire import EXTENSION, HEAD_PARAMETER, SENDS, parse_grpc_request
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
 
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.exchange import Exchange
@@ -87,7 +88,13 @@ class Calls:
                 credentials_visible=self._visible and not details.credentials,
             )
             exchange = await open_exchange(self._desk, self._arrivals, outgoing, call, self.run_behind)
+        if exchange is not None and (value := head_for(self._desk, exchange, leg.url)) is not None:
+            details = _with_metadata(details, [*(details.metadata or ()), (HEAD_PARAMETER.lower(), value)])
         return Opened(details, exchange)
+
+    def head_came(self, exchange: Exchange, metadata: Iterable[tuple[str, str | bytes]]) -> None:
+        """Take in, behind the call, the head that came with its answer's first metadata, if one did."""
+        head_came(self._desk, exchange, pairs(metadata))
 
     def _newest_url(self) -> str:
         for bound in self._desk.recent_cards():
@@ -104,7 +111,9 @@ class Calls:
         Raises:
             ContractDivergenceError: mode "enforce" and a certain contract finding.
         """
-        metadata = [*(await call.initial_metadata() or ()), *(await call.trailing_metadata() or ())]
+        first = list(await call.initial_metadata() or ())
+        self.head_came(exchange, first)
+        metadata = [*first, *(await call.trailing_metadata() or ())]
         await exchange.answered(200, pairs(metadata), proto_json(response), self.octets.take(response))
 
     async def errored(self, exchange: Exchange, error: grpc.aio.AioRpcError) -> None:
@@ -171,6 +180,12 @@ def _asking_for_extension(details: grpc.aio.ClientCallDetails) -> grpc.aio.Clien
         if EXTENSION not in asked:
             metadata = [pair for pair in metadata if pair[0] != name]
             metadata.append((name, ", ".join([*asked, EXTENSION])))
+    return _with_metadata(details, metadata)
+
+
+def _with_metadata(
+    details: grpc.aio.ClientCallDetails, metadata: Iterable[tuple[str, str | bytes]]
+) -> grpc.aio.ClientCallDetails:
     return grpc.aio.ClientCallDetails(
         details.method, details.timeout, grpc.aio.Metadata(*metadata), details.credentials, details.wait_for_ready
     )

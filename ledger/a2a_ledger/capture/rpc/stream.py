@@ -79,7 +79,9 @@ class RecordedCall(grpc.aio.UnaryStreamCall[Any, Any]):
     async def _record(self, message: object, *, judge: bool = True) -> None:
         if not self._began:
             self._began = True
-            self._exchange.stream_opened(_OK, pairs(await self._call.initial_metadata() or ()))
+            first = list(await self._call.initial_metadata() or ())
+            self._calls.head_came(self._exchange, first)
+            self._exchange.stream_opened(_OK, pairs(first))
         recorded = StreamMessage(proto_json(message), self._calls.octets.take(message))
         await self._exchange.stream_events([recorded], judge=judge)
 

@@ -1,0 +1,1 @@
+"""Peers as witnesses: heads that ride on calls."""
