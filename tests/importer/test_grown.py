@@ -17,6 +17,8 @@ from tests.importer.test_lines import push
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.codec import Record
+
 
 def poll(state: str, second: int) -> Line:
     return call("GetTask", {"id": "T1"}, task(state), headers=(), at=f"2026-09-14T09:00:{second:02}Z")
@@ -136,3 +138,22 @@ def test_the_mark_of_an_exchange_tells_no_other_ledger_anything(ledger: Contract
         marks = [[r.data["entry"] for r in imported(one) if "entry" in r.data] for one in (ledger, other)]
     assert [len(found) for found in marks] == [4, 4]
     assert set(marks[0]).isdisjoint(marks[1])
+
+
+def test_polls_that_are_equal_are_looked_up_once(
+    ledger: ContractLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = call("GetTask", {"id": "T1"}, task("WORKING"), headers=())
+    polls = [send("m1", {"task": task("WORKING")}, headers=()), *[again] * 50]
+    import_file(ledger, write(tmp_path, *polls, name="a"))
+    looked_up: list[str] = []
+    tagged = ledger.store.tagged
+
+    def counted(tag: str, *, limit: int | None = None, desc: bool = False) -> list[Record]:
+        looked_up.append(tag)
+        return tagged(tag, limit=limit, desc=desc)
+
+    monkeypatch.setattr(ledger.store, "tagged", counted)
+    report = import_file(ledger, write(tmp_path, *polls, again, name="b"))
+    assert (report.held, report.exchanges, report.events) == (51, 1, 2)
+    assert len([tag for tag in looked_up if tag.startswith("entry:")]) == 2  # of 52 exchanges, two are different

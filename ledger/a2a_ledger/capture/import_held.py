@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from collections import Counter, defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine
@@ -28,6 +29,8 @@ _KEY_OF = "import"
 """Under this name the key store has the key of all marks, beside the redaction keys of the peers."""
 
 _DIGITS = 32
+_REMEMBERED = 1024
+"""Marks of which the look-up is remembered: what is imported of this very file meanwhile does not change it."""
 
 
 class Held:
@@ -51,6 +54,7 @@ class Held:
         self._met: Counter[str] = Counter()
         self._passed: set[int] = set()  # exchanges that are held and overlap others, until their answers come by
         self._beginning: frozenset[int] = frozenset()
+        self._files_with = lru_cache(_REMEMBERED)(self._look_up)  # the same poll may stand in a file a thousand times
 
     def mark(self, line: ExchangeLine) -> str:
         """Return the mark of an exchange."""
@@ -100,7 +104,7 @@ class Held:
         """Return the earlier files, by SHA-256, of which something is in this one."""
         return frozenset(file for _, line in _exchanges(entries) for file in self._files_with(self.mark(line)))
 
-    def _files_with(self, mark: str) -> list[str]:
+    def _look_up(self, mark: str) -> list[str]:
         """Return the files of which an exchange with this mark is recorded, one for each time that it stands there."""
         found: dict[str, tuple[Json, int]] = {}
         for record in self._ledger.store.tagged(f"entry:{mark}"):

@@ -66,9 +66,10 @@ def _times(text: Text, span: Span) -> tuple[datetime | None, datetime | None]:
 
 def _milliseconds(octets: bytes) -> float:
     try:
-        return min(max(float(octets), 0.0), _LONGEST)
+        stated = float(octets)
     except ValueError:
         return 0.0
+    return min(stated, _LONGEST) if stated > 0 else 0.0  # NaN, which Python writes into JSON, is greater than nothing
 
 
 def read_entry(raw: bytes) -> ExchangeLine:
@@ -144,7 +145,7 @@ def _posted(request: JsonObject) -> bytes:
         return b""
     posted = an_object("request.postData", posted)
     listed = posted.get("params")
-    if posted.get("text") in {None, ""} and isinstance(listed, list) and listed:
+    if posted.get("text") in (None, "") and isinstance(listed, list) and listed:
         return urlencode(pairs_of("request.postData.params", listed)).encode()
     return _decoded("request.postData", posted)
 
