@@ -367,14 +367,26 @@ def test_what_contradicts_is_found_on_every_wire(tell: Callable[[Wire], None], r
 DEMANDS: list[tuple[JsonObject, str | None]] = [
     ({"scheme": "corp"}, "certain"),  # a name of the frozen card
     ({"schemes": ["corp", "other"]}, "certain"),
-    ({"requiredScheme": "basic"}, "certain"),
-    ({"authSchemes": ["digest"]}, "certain"),
-    ({"authentication": {"schemes": ["Basic"]}}, "certain"),
-    ({"security": [{"basic": []}]}, "certain"),
-    ({"scheme": "basic", "type": "http"}, "certain"),
+    ({"security": [{"corp": []}]}, "certain"),
+    ({"scheme": "basic", "type": "http"}, "certain"),  # a scheme object, as a card of 0.3 has it
+    ({"form": {"authentication": {"type": "http", "scheme": "basic"}}}, "certain"),
+    ({"securitySchemes": {"other": {"type": "mutualTLS"}}}, "certain"),
+    ({"need": {"mtlsSecurityScheme": {}}}, "certain"),  # and one of 1.0
+    ({"auth": {"type": "apiKey", "in": "header", "name": "X-Key", "scheme": "keys"}}, "certain"),
+    ({"type": "apiKey", "in_": "header", "name": "X-Key"}, "certain"),
+    ({"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://x/t", "scopes": {}}}}, None),  # is offered
+    ({"requiredScheme": "mtls"}, "suspected"),
+    ({"authentication": {"schemes": ["apiKey"]}}, "suspected"),
+    ({"securityRequirements": [{"schemes": {"mtls": {"list": []}}}]}, "suspected"),
+    ({"type": "apiKey", "label": "How does your CRM log in?"}, "suspected"),
     ({"scheme": "mtls"}, "suspected"),
     ({"schemes": ["apiKey"]}, "suspected"),
-    ({"scheme": "mtls", "nested": {"authScheme": "mtls"}}, "certain"),
+    ({"scheme": "mtls", "nested": {"authScheme": "mtls"}}, "suspected"),
+    ({"requiredScheme": "basic"}, None),
+    ({"authSchemes": ["digest"]}, None),
+    ({"form": {"authentication": {"schemes": ["basic", "digest"]}}}, None),
+    ({"security": [{"basic": []}]}, None),
+    ({"connector": {"type": "http", "authentication": "basic"}}, None),
     ({"scheme": "basic"}, None),
     ({"question": "Which plan?", "schemes": ["Basic", "Premium"]}, None),
     ({"question": "Which colours?", "supportedSchemes": ["basic", "digest"]}, None),

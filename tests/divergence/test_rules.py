@@ -117,7 +117,7 @@ def test_auth_demand_by_challenge(challenge: str, asked: str) -> None:
 
 DEMANDS: list[tuple[str, JsonObject]] = [
     ("auth-required", {"schemes": {"mtls": {}}}),
-    ("input-required", {"requiredScheme": "mutualTLS"}),
+    ("auth-required", {"requiredScheme": "mutualTLS"}),
     ("input-required", {"securitySchemes": {"corp": {"type": "mutualTLS"}}}),
     ("auth-required", {"security": [{"mtls": []}]}),
     ("auth-required", {"scopes": ["tasks:admin"]}),

@@ -50,6 +50,7 @@ async def test_at_the_agents_side_it_is_a_502_with_a_record(
         answer = await http.post(f"{proxy.url}/rpc?token={TOKEN}", content=SEND)
     assert answer.status_code == 502
     assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["detail"] == "no whole answer came from the agent: closed"
     asked, said = only(ledger, "message.recorded")
     assert (said.data["leg"], said.data["status"], said.data["answers"]) == ("response", 502, asked.ref)
     assert TOKEN not in proxy_log(caplog)

@@ -180,6 +180,13 @@ async def test_an_agent_that_is_not_there_is_a_502_with_a_record(
     asked, failed = only(ledger, "message.recorded")
     assert (failed.data["leg"], failed.data["error_kind"]) == ("error", "connect")
     assert failed.data["answers"] == asked.ref
+    assert (failed.content("error") or b"").startswith(b"ConnectError: ")
+    assert answer.json() == {
+        "type": "urn:a2a-ledger:problem:upstream-failed",
+        "title": "upstream-failed",
+        "status": 502,
+        "detail": "no whole answer came from the agent: connect",
+    }
 
 
 async def test_an_answer_that_breaks_off_is_a_502_with_what_came(
@@ -249,7 +256,7 @@ async def test_what_is_too_large_to_judge_does_not_pass_where_it_is_enforced(
         async with httpx.AsyncClient() as http:
             got = await http.post(f"{proxy.url}/rpc", content=SEND + b" " * request_size)
     assert got.status_code == status
-    assert "keep_body" in got.json()["detail"]
+    assert got.json()["title"] == ("refused" if request_size else "contract-divergence")
     assert len(peer.came) == (0 if request_size else 1)
 
 

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from a2a_ledger.capture.redacted import recorded_uri
 from a2a_ledger.contract import FORM, TERMS_FORM, Contract, Profile, Terms, contract_of, terms_of
 from a2a_ledger.events import ContractCaptured
 
@@ -163,7 +164,7 @@ def _without_card(  # noqa: PLR0913 - what a capture states
 
 def _bounded(extensions: Sequence[str]) -> list[str]:
     """Return the activated extensions that a record has room for; the message itself holds all."""
-    return [uri for uri in extensions if len(uri) <= _MAX_NAME][:_MAX_EXTENSIONS]
+    return [recorded_uri(uri) for uri in extensions if len(uri) <= _MAX_NAME][:_MAX_EXTENSIONS]
 
 
 def _skill_ids(card: Card) -> list[str]:

@@ -219,7 +219,8 @@ def card_event(  # noqa: PLR0913 - see message_event
     blobs = blobs_of(ask.full_url, seen, secrets, at, redactor)
     if body:
         role, known = ("card" if status in _SUCCESS else "body"), (ask.secrets if card.is_card else secrets)
-        blobs["body"] = cut(role, body, known, redactor=redactor, keep=at.settings.keep_body)
+        is_error = role == "body"
+        blobs["body"] = cut(role, body, known, redactor=redactor, keep=at.settings.keep_body, is_error=is_error)
     wanted = wanted_of(secrets)
     url = recorded_url(ask.full_url, ask.secrets)
     answered = recorded_url(answered_url or ask.full_url, ask.secrets)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from a2a_ledger.capture.push_objects import read_push, string_octets
-from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, Headers, Secret
-from a2a_ledger.capture.url_secrets import query_values, tells, user_info
+from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, KEPT_HEADERS, Headers, Secret
+from a2a_ledger.capture.url_secrets import query_values, secrets_in_header, tells, user_info
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.spelled import Span
@@ -90,6 +90,9 @@ def find_secrets(
             secrets.append(_from_credential_header(lower, value, schemes, places))
         elif lower in by_header or tells(lower):
             secrets.append(Secret(by_header.get(lower, ""), _octets(value)))
+        elif lower in KEPT_HEADERS:
+            text = _octets(value)
+            secrets += [Secret("", text[slice(*span)]) for span in secrets_in_header(lower, text)]
     if any(sign in url for sign in "?#@;"):
         secrets += _from_url(url.encode("utf-8", "replace"), schemes, places)
     return [secret for secret in secrets if secret.value]

@@ -3,6 +3,9 @@
 A TLS alert matters: a server that demands a client certificate says so in one, and an httpx error
 hides it in its cause (docs/format.md section 10, `auth-demand`). A failure without a readable
 alert is recorded all the same and proves nothing.
+
+What an error says is recorded only where it speaks of the connection. Others speak of what was sent or came (a
+validator shows the value that it refused, cut in the middle), and of those only the class is told.
 """
 
 from __future__ import annotations
@@ -14,6 +17,10 @@ from typing import NamedTuple
 
 import httpx
 
+from a2a_ledger.errors import LedgerError
+
+_OF_PYTHON = frozenset({"builtins", "ssl", "socket", "asyncio.exceptions"})
+_QUOTED = re.compile(r"""(?<![A-Za-z0-9])b?['"].*['"](?![A-Za-z0-9])""", re.DOTALL)
 _ALERT = re.compile(r"(?:SSL|TLS)V?\d*_ALERT_([A-Z0-9_]+)|ALERT_([A-Z0-9_]+)")
 
 
@@ -22,7 +29,7 @@ class Failure(NamedTuple):
 
     kind: str  # timeout connect tls closed cancelled other
     tls_alert: str | None  # certificate_required and so on, in lower case
-    text: str  # as the library said it; goes into a blob
+    text: str  # the error's class, and what it says of the connection; goes into a blob
 
     @property
     def outcome(self) -> str:
@@ -32,7 +39,7 @@ class Failure(NamedTuple):
 
 def describe_failure(error: BaseException) -> Failure:
     """Return what kind of failure this is, and the TLS alert that it holds if any."""
-    text = f"{type(error).__name__}: {error}"
+    text = _said(error)
     chain = list(_causes(error))
     for cause in chain:
         if isinstance(cause, ssl.SSLError):
@@ -48,9 +55,21 @@ def describe_failure(error: BaseException) -> Failure:
     return Failure("other", None, text)
 
 
+def _said(error: BaseException) -> str:
+    """Return an error's class, and of one that speaks of the connection its text without what it quotes.
+
+    HTTP parsers quote the octets that they could not read. An error of another library may be an `OSError` too.
+    """
+    of_python = isinstance(error, OSError | asyncio.CancelledError) and type(error).__module__ in _OF_PYTHON
+    if of_python or isinstance(error, httpx.RequestError | LedgerError):
+        return f"{type(error).__name__}: {_QUOTED.sub('…', str(error))}"
+    return type(error).__name__
+
+
 def alert_of(error: ssl.SSLError) -> str | None:
     """Return the alert's name of RFC 8446 section 6 in lower case, None when the error holds none."""
-    return alert_in(error.reason or "") or alert_in(str(error))
+    reason = getattr(error, "reason", None)  # one that a library has made itself has none
+    return alert_in(reason or "") or alert_in(str(error))
 
 
 def alert_in(text: str) -> str | None:

@@ -15,6 +15,7 @@ from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.capture.push_objects import string_octets, string_value
 from a2a_ledger.capture.redact import Secret
 from a2a_ledger.capture.url_secrets import query_texts
+from a2a_ledger.wire.wide import as_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,9 +71,10 @@ def as_said(seen: Seen, leg: Leg, *, outside: bool, url: str = "") -> Seen:
     """
     if leg.binding != "unknown" and not outside:
         return seen
-    spans = list(field_values(seen.body))
-    secrets = [Secret("", value) for span in spans if (value := string_octets(seen.body[slice(*span)]))]
-    places: tuple[Span, ...] = (*seen.places, *spans)
+    text, source = as_utf8(seen.body)
+    spans = list(field_values(text))
+    secrets = [Secret("", value) for span in spans if (value := string_octets(text[slice(*span)]))]
+    places: tuple[Span, ...] = (*seen.places, *map(source, spans))
     if outside:
         urls = [url, *(value for name, value in seen.headers if name.lower() == "location")]
         secrets += said_in(urls)

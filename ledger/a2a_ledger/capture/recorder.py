@@ -81,6 +81,8 @@ SERVER = "server"
 """Side of what the agent itself records: a request comes in there, and what answers it goes out."""
 
 _HTTP_ERROR = 400
+_WENT_WRONG = frozenset({"failed", "rejected"})
+"""States of a task whose message says what went wrong."""
 
 
 class FailureLike(Protocol):
@@ -172,7 +174,8 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
         tenant=leg.tenant,
         side=side,
     )
-    return event, blobs_of(address, seen, secrets, at, redactor)
+    is_error = leg.error is not None or (leg.status or 0) >= _HTTP_ERROR or leg.state_read in _WENT_WRONG
+    return event, blobs_of(address, seen, secrets, at, redactor, is_error=is_error)
 
 
 def failure_event(  # noqa: PLR0913 - see message_event

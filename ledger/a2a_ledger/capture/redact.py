@@ -5,12 +5,14 @@ and its place are. Beside it stands the operator's own mark of the credential, b
 token can be recognised again in this ledger; the mark proves nothing to anybody else.
 
 A credential is cut twice over: at the place that it came from, whatever its length, and wherever else
-its octets stand in the same exchange, in any spelling of `spelled`, if they are at least six. A shorter
-one is not looked for elsewhere, since it would match by chance.
+its octets stand in the same exchange, in any spelling of `spelled` or in base64, if they are at least six. A
+shorter one is not looked for elsewhere, since it would match by chance. What says that something went wrong
+shows parts of what it got: there each part of six octets is cut.
 """
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from a2a_ledger.capture.fragments import SHORTEST, find_begun, find_parts
 from a2a_ledger.capture.spelled import Span, find_spelled, merge
 from a2a_ledger.capture.url_secrets import queries_in_text, query_texts, secret_places, secrets_in_header, user_infos
 from a2a_ledger.codec import Content, Hole, Withheld
@@ -61,7 +64,9 @@ CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "set-coo
 """Headers that are recorded with their value as a hole."""
 
 _SCHEME_THEN_SECRET = ("authorization", "proxy-authorization")
-_SHORTEST_CUT = 6
+_CHALLENGE = "www-authenticate"
+_SHORTEST_BASE64 = 8
+_LONGEST_BASE64 = 64 * 1024
 _LONGEST_HOLE = 1024 * 1024
 _MAX_HEADERS = 16
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -84,11 +89,12 @@ class Secret:
     @cached_property
     def wanted(self) -> frozenset[bytes]:
         """Return the octets to look for in other places, see `wanted_of`."""
-        return frozenset(value for value in _forms((self.value, *self.parts)) if len(value) >= _SHORTEST_CUT)
+        plain = {value for value in _forms((self.value, *self.parts)) if len(value) >= SHORTEST}
+        return frozenset(plain.union(*map(_in_base64, plain)))
 
 
 def wanted_of(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
-    """Return the octets to look for, longest first: each secret and its parts, as sent and percent-decoded.
+    """Return the octets to look for, longest first: each secret and its parts, as sent, percent-decoded, in base64.
 
     Header octets are read as ISO 8859-1 by some and as UTF-8 by others, so both are looked for. What is
     shorter than six octets is not looked for.
@@ -115,6 +121,20 @@ def _forms(values: Iterable[bytes]) -> set[bytes]:
     return found
 
 
+def _in_base64(value: bytes) -> set[bytes]:
+    """Return how base64 spells some octets: alone, and what is sure of it where they stand within others."""
+    if len(value) > _LONGEST_BASE64:
+        return set()
+    alone = base64.b64encode(value)
+    within = (base64.b64encode(value[skip : skip + (len(value) - skip) // 3 * 3]) for skip in range(3))
+    found = {one.rstrip(b"=") for one in (alone, *within)}
+    found |= {one.translate(_URL_SAFE) for one in found}
+    return {one for one in found if len(one) >= _SHORTEST_BASE64}
+
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+
 def mark_credentials(secrets: Iterable[Secret], key_id: str, key: bytes) -> list[Credential]:
     """Return the operator's marks: HMAC-SHA-256 over the domain and the credential's octets, each once."""
     marks: dict[tuple[str, str], Credential] = {}
@@ -128,8 +148,8 @@ def mark_credentials(secrets: Iterable[Secret], key_id: str, key: bytes) -> list
 def kept_headers(headers: Headers, secrets: Sequence[Secret], redactor: Redactor | None = None) -> list[Content]:
     """Return the header blobs: the RFC 8785 text of `[name, value]`, credentials cut (docs/format.md section 3).
 
-    At most 16: the allow-list in its order, and every header that carried a credential. A `Location` loses its
-    user info and the query values whose names tell a secret.
+    At most 16: the allow-list in its order, and every header that carried a credential. The urls in a header lose
+    their user info and the query values whose names tell a secret.
     """
     carried = {secret.value for secret in secrets if secret.scheme}
     values = frozenset(secret.value for secret in secrets)
@@ -168,11 +188,12 @@ def _header_blob(  # noqa: PLR0913 - a header, and all that decides about its ho
     if is_credential:
         word = inner.find(b" ") + 1 if name in _SCHEME_THEN_SECRET else 0
         spans.append((word, len(inner)))
-    elif name == "location":
-        spans += secret_places(inner)
+    else:
+        spans += secrets_in_header(name, inner)
+    if name == "location":
         spans += [span for span in query_texts(inner) if _read(inner[slice(*span)]) in values]
-    elif name == "www-authenticate":
-        spans += secrets_in_header(inner)
+    elif name == _CHALLENGE:
+        spans += find_parts(inner, wanted)
     if redactor is not None:
         spans += redactor(f"header:{name}", inner)
     here = [(start + len(begin), end + len(begin)) for start, end in merge(spans, len(inner))]
@@ -192,6 +213,7 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
     places: Iterable[Span] = (),
     redactor: Redactor | None = None,
     keep: int | None = None,
+    is_error: bool = False,
 ) -> Content:
     """Return a body's parts: credentials, the user's own spans, and the tail over `keep` become holes.
 
@@ -205,9 +227,12 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
         places: spans that are secret because of where they stand.
         redactor: the user's own redaction.
         keep: how many bytes of it are kept.
+        is_error: it says what went wrong, and may show a part of a secret.
     """
     wanted = wanted_of(secrets)
-    spans = [*find_spelled(body, wanted), *_begun(body, wanted), *places] if secrets or places else []
+    spans = [*find_spelled(body, wanted), *find_begun(body, wanted), *places] if secrets or places else []
+    if is_error:
+        spans += find_parts(body, wanted)
     if role == "error":
         spans += [*user_infos(body), *queries_in_text(body)]
     if redactor is not None:
@@ -217,14 +242,6 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
         return _cut_spans(body, spans)
     head = _cut_spans(body[:keep], [(a, min(b, keep)) for a, b in spans if a < keep])
     return Content(parts=(*head.parts, Withheld(body[keep:])), kept="head")
-
-
-def _begun(body: bytes, wanted: Sequence[bytes]) -> Iterable[Span]:
-    """Yield the end of a body that breaks off in the middle of a secret."""
-    for value in wanted:
-        at = body.rfind(value[:_SHORTEST_CUT], max(0, len(body) - len(value)))
-        if at >= 0 and value.startswith(body[at:]):
-            yield at, len(body)
 
 
 def cut_url(url: str, secrets: Sequence[Secret], *, redactor: Redactor | None = None) -> Content:
@@ -249,8 +266,12 @@ def starred(text: str, wanted: Sequence[bytes]) -> str:
 
 def filled(content: Content) -> str:
     """Return a content as text, with `*` for each octet of its holes."""
-    parts = [part if isinstance(part, bytes) else b"*" * _length(part) for part in content.parts]
-    return b"".join(parts).decode("utf-8", "surrogatepass")
+    return filled_octets(content).decode("utf-8", "surrogatepass")
+
+
+def filled_octets(content: Content) -> bytes:
+    """Return a content with `*` for each octet of its holes."""
+    return b"".join(part if isinstance(part, bytes) else b"*" * _length(part) for part in content.parts)
 
 
 def _length(part: Withheld | Hole) -> int:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from a2a_ledger.capture.charsets import shows_in_charset
 from a2a_ledger.capture.credentials import find_push_secrets, find_secrets
 from a2a_ledger.capture.push_objects import may_hold_push
 from a2a_ledger.capture.redact import (
@@ -15,6 +16,7 @@ from a2a_ledger.capture.redact import (
     cut_apart,
     cut_url,
     filled,
+    filled_octets,
     kept_headers,
     mark_credentials,
     starred,
@@ -22,8 +24,10 @@ from a2a_ledger.capture.redact import (
     withhold,
 )
 from a2a_ledger.codec import Content
+from a2a_ledger.wire import header
 from a2a_ledger.wire.jsontext import is_scalar_text
 from a2a_ledger.wire.string_places import string_places
+from a2a_ledger.wire.wide import as_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,10 +79,11 @@ def see(
         places: where else some card of the peer puts an API key.
     """
     secrets = find_secrets(headers, url, schemes or {}, places)
-    if not may_hold_push(body):
+    text, source = as_utf8(body)
+    if not may_hold_push(text):
         return Seen(headers, body, tuple(secrets))
-    found, spans = find_push_secrets(body)
-    return Seen(headers, body, (*secrets, *found), tuple(spans))
+    found, spans = find_push_secrets(text)
+    return Seen(headers, body, (*secrets, *found), tuple(map(source, spans)))
 
 
 def seen_as(seen: Seen, leg: Leg) -> Seen:
@@ -89,9 +94,10 @@ def seen_as(seen: Seen, leg: Leg) -> Seen:
         or not leg.method.endswith(("PushNotificationConfig", "NotificationConfigs"))
     ):
         return seen
-    found, spans = find_push_secrets(seen.body, is_push=True)
+    text, source = as_utf8(seen.body)
+    found, spans = find_push_secrets(text, is_push=True)
     new = [secret for secret in found if secret not in seen.secrets]
-    return seen._replace(secrets=(*seen.secrets, *new), places=tuple(spans))
+    return seen._replace(secrets=(*seen.secrets, *new), places=tuple(map(source, spans)))
 
 
 def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = False) -> Leg:
@@ -105,7 +111,8 @@ def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = Fal
         with_url: its url too; without, the url stays as it is, for a blob that has holes in it.
     """
     wanted = wanted_of(secrets)
-    if not wanted:
+    extensions = tuple(recorded_uri(uri, secrets) for uri in leg.extensions)
+    if not wanted and extensions == leg.extensions:
         return leg
 
     texts = {name: value for name in _LIFTED if (value := cast("str | None", getattr(leg, name)))}
@@ -115,14 +122,19 @@ def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = Fal
     pin = {name: starred(value, wanted) for name, value in (leg.pin or {}).items()}
     if pin != (leg.pin or {}):
         clean["pin"] = pin
-    extensions = tuple(starred(uri, wanted) for uri in leg.extensions)
     if extensions != leg.extensions:
         clean["extensions"] = extensions
     return replace(leg, **clean) if clean else leg
 
 
-def blobs_of(
-    url: str, seen: Seen, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None
+def blobs_of(  # noqa: PLR0913 - a leg, and all that decides about its holes
+    url: str,
+    seen: Seen,
+    secrets: Sequence[Secret],
+    at: ContractLedger,
+    redactor: Redactor | None = None,
+    *,
+    is_error: bool = False,
 ) -> dict[str, Content]:
     """Return the blobs of one leg: kept headers, body, and the url if a record cannot hold all of it.
 
@@ -130,11 +142,21 @@ def blobs_of(
 
     The octets of a gRPC message are kept where nothing of its body is cut, and else withheld whole: what a
     place or a redactor says of the one tells nothing of the other.
+
+    Args:
+        url: as asked.
+        seen: the leg.
+        secrets: of its exchange.
+        at: the ledger that it is for.
+        redactor: the user's own redaction.
+        is_error: what it says is that something went wrong.
     """
     blobs = header_blobs(seen.headers, secrets, redactor)
     if seen.body:
         keep = at.settings.keep_body
-        body = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep)
+        body = cut("body", seen.body, secrets, places=seen.places, redactor=redactor, keep=keep, is_error=is_error)
+        if shows_in_charset(header(seen.headers, "content-type") or "", filled_octets(body), wanted_of(secrets)):
+            body = Content(tuple(withhold(seen.body)))
         body = cut_apart(body, string_places(seen.body, at.profile.withhold))
         blobs["body"] = body if seen.tail is None else Content((*body.parts, seen.tail), kept="head")
     if seen.wire:
@@ -153,7 +175,7 @@ def header_blobs(headers: Headers, secrets: Sequence[Secret], redactor: Redactor
 def text_blob(text: str, secrets: Sequence[Secret], at: ContractLedger, redactor: Redactor | None = None) -> Content:
     """Return free text, such as an error's, as a blob."""
     octets = text.encode("utf-8", "replace")
-    return cut("error", octets, secrets, redactor=redactor, keep=at.settings.keep_body)
+    return cut("error", octets, secrets, redactor=redactor, keep=at.settings.keep_body, is_error=True)
 
 
 def credentials_of(secrets: Sequence[Secret], peer: str, at: ContractLedger) -> list[Credential] | None:
@@ -171,6 +193,11 @@ def recorded_url(url: str, secrets: Sequence[Secret] = (), redactor: Redactor | 
         return bare_url(filled(cut_url(url, secrets, redactor=redactor)))
     wanted = wanted_of(secrets)
     return bare_url(starred(url, wanted) if wanted else url)
+
+
+def recorded_uri(uri: str, secrets: Sequence[Secret] = ()) -> str:
+    """Return the whole of a uri that is a name, such as an extension's, with `*` for each octet of a secret in it."""
+    return filled(cut_url(uri, secrets)) if secrets or any(sign in uri for sign in "?#@;") else uri
 
 
 def bare_url(url: str) -> str:

@@ -5,7 +5,7 @@ percent-encode it, HTML pages have entities for its signs, and JSON in a JSON st
 text is therefore read as often as it was spelled, each reading keeping the way back to the octets as
 they came (docs/format.md section 3.3).
 
-Not searched: base64 and other encodings of the octets, hashes, parts of them, and other cases of letters.
+Not searched: hashes of the octets, and other cases of letters. Parts of them are `fragments`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from bisect import bisect_right
 from functools import lru_cache
 from html.entities import html5
 from typing import TYPE_CHECKING, NamedTuple
+
+from a2a_ledger.wire.wide import wide_readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,18 +47,18 @@ class _Way(NamedTuple):
     source_ends: list[int]
 
 
-class _Reading:
+class Reading:
     """A text read once more than the one before it; the way back is made when something is found."""
 
-    def __init__(self, text: bytes, before: _Reading | None = None, token: re.Pattern[bytes] = _JSON) -> None:
+    def __init__(self, text: bytes, before: Reading | None = None, token: re.Pattern[bytes] = _JSON) -> None:
         self.text = text
         self._before = before
         self._token = token
         self._way: _Way | None = None
 
-    def read(self, token: re.Pattern[bytes]) -> _Reading:
+    def read(self, token: re.Pattern[bytes]) -> Reading:
         """Read the text's escapes."""
-        return _Reading(token.sub(_meaning, self.text), self, token)
+        return Reading(token.sub(_meaning, self.text), self, token)
 
     def source(self, span: Span) -> Span:
         """Return where a span of this reading stands in the octets as they came."""
@@ -102,12 +104,20 @@ def find_spelled(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
         text: any octets: JSON, HTML, a url, a block of an event stream.
         wanted: octet strings, none of them empty.
     """
-    if not wanted:
-        return []
-    if not (b"\\" in text or b"%" in text or b"&" in text or any(value in text for value in wanted)):
-        return []  # nearly always
-    found = [reading.source(span) for reading in _readings(text, wanted) for span in _occurrences(reading.text, wanted)]
-    return _whole(text, merge(found, len(text))) if found else []
+    return spans_in_each(text, lambda octets: _find(octets, wanted)) if wanted else []
+
+
+def spans_in_each(text: bytes, find: Callable[[bytes], Iterable[Span]]) -> list[Span]:
+    """Return where something stands in a text, whether it is in UTF-8 or in wide units; sorted, without overlaps.
+
+    Args:
+        text: as it came.
+        find: finds it in UTF-8.
+    """
+    found = list(find(text))
+    for wide in wide_readings(text):
+        found += [wide.source(span) for span in find(wide.text)]
+    return merge(found, len(text))
 
 
 def find_read(text: bytes, find: Callable[[bytes], Iterable[Span]]) -> list[Span]:
@@ -119,7 +129,7 @@ def find_read(text: bytes, find: Callable[[bytes], Iterable[Span]]) -> list[Span
     """
     if b"\\" not in text:
         return list(find(text))
-    reading = _Reading(text).read(_JSON)
+    reading = Reading(text).read(_JSON)
     return _whole(text, merge((reading.source(span) for span in find(reading.text)), len(text)))
 
 
@@ -136,9 +146,16 @@ def merge(spans: Iterable[Span], length: int) -> list[Span]:
     return merged
 
 
-def _readings(text: bytes, wanted: Sequence[bytes]) -> Iterator[_Reading]:
+def _find(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
+    if not (b"\\" in text or b"%" in text or b"&" in text or any(value in text for value in wanted)):
+        return []  # nearly always
+    found = [reading.source(span) for reading in readings(text, wanted) for span in _occurrences(reading.text, wanted)]
+    return _whole(text, merge(found, len(text))) if found else []
+
+
+def readings(text: bytes, wanted: Sequence[bytes]) -> Iterator[Reading]:
     """Yield the text as it came, then as often read as it may have been spelled."""
-    reading = _Reading(text)
+    reading = Reading(text)
     yield reading
     if b"\\" in text:
         signs = frozenset(b"".join(wanted))

@@ -24,6 +24,8 @@ _TEXT = re.compile(rb"[?#&;](?:[^=?#&;]*+=)?+([^#&;]++)")
 _BEHIND_PATH = re.compile(rb"[?#]")
 _URL_IN_TEXT = re.compile(rb"://[^\s\"'<>]*+")
 _URL_IN_QUOTES = re.compile(rb"://[^\s\"'<>\\]*+")  # a quoted string's end is escaped where the string is itself quoted
+_LISTED = re.compile(rb"[^\s,\"]++")
+_LISTS = frozenset({"a2a-extensions", "x-a2a-extensions"})
 _TELLING = frozenset(
     {
         *("apikey", "xapikey", "xgoogapikey", "key", "subscriptionkey", "ocpapimsubscriptionkey"),
@@ -60,9 +62,19 @@ def queries_in_text(text: bytes) -> list[Span]:
     return [span for span in said if span[0] < span[1]]
 
 
-def secrets_in_header(text: bytes) -> list[Span]:
-    """Return the places of the urls in a header's text that are never recorded: as `secret_places` of each."""
-    urls = [(found.start() + 1, found.end()) for found in _URL_IN_QUOTES.finditer(text)]
+def secrets_in_header(name: str, text: bytes) -> list[Span]:
+    """Return the places of the urls in a header's text that are never recorded: as `secret_places` of each.
+
+    Args:
+        name: in lower case; what some headers list are urls, which may be relative.
+        text: its value, also as it stands between the quotes of a JSON string.
+    """
+    if name == "location":
+        return secret_places(text)
+    if name in _LISTS:
+        urls = [found.span() for found in _LISTED.finditer(text)]
+    else:
+        urls = [(found.start() + 1, found.end()) for found in _URL_IN_QUOTES.finditer(text)]
     return [(start + a, start + b) for start, end in urls for a, b in secret_places(text[start:end])]
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.wire.jsontext import lift
+from a2a_ledger.wire.jsontext import lift, member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,10 +36,24 @@ _OF_SECURITY = frozenset(
         *("security", "securityRequirements", "auth", "authentication", "authorization"),
     }
 )
-"""Members that speak of nothing but authentication, they and what stands in them; any form may ask for a `scheme`."""
+"""Members that speak of nothing but authentication, they and what stands in them; any form may ask for a `scheme`.
+
+In the error of a protocol, that is: what an agent puts into a data part is a form of its own, which may ask how to log
+in at a third place. There only a security scheme as a card has it is one.
+"""
 _SCHEME = ("scheme", "requiredScheme", "securityScheme", "authScheme", "schemeName")
 _REQUIREMENTS = ("security", "securityRequirements")
 _SCOPES = ("scopes", "requiredScopes", "scope", "requiredScope")
+_SHAPES: dict[str, tuple[str, ...]] = {
+    "apiKey": ("in", "name"),
+    "http": ("scheme",),
+    "oauth2": ("flows",),
+    "openIdConnect": ("openIdConnectUrl",),
+    "mutualTLS": (),
+}
+"""What a security scheme of A2A 0.3 has beside its `type` (OpenAPI 3.1 section 4.8.27)."""
+
+_FREE = "status-data"
 _MAX_DEPTH = 8
 _MAX_DEMANDS = 64
 
@@ -59,7 +73,9 @@ class Demand:
     source: str
     """www-authenticate, error-data or status-data."""
     stated: bool = field(default=True, compare=False)
-    """It can be nothing but a demand for authentication: by its place, by a member of `_OF_SECURITY`, by its kind."""
+    """It can be nothing but a demand for authentication: by its place, by a member of `_OF_SECURITY`, by its kind.
+
+    Of a data part: by its shape alone."""
 
 
 def challenges(values: Iterable[str]) -> tuple[Demand, ...]:
@@ -124,18 +140,18 @@ def _of_object(value: JsonObject, source: str, *, within: bool) -> list[Demand]:
     names = {name: text for name in _SCHEME if (text := lift(value.get(name), set()))}
     if kind and not names:
         names = {"": kind}
+    by_shape = _is_scheme(value) if source == _FREE else kind is not None
     found.extend(
-        _demand(text, scopes, kind, source, stated=within or kind is not None or name in _OF_SECURITY)
+        _demand(text, scopes, kind, source, stated=by_shape or _speaks_of_security(source, name, within=within))
         for name, text in names.items()
     )
     for name in _SCHEMES:
         listed = value.get(name)
-        stated = within or name in _OF_SECURITY
+        stated = _speaks_of_security(source, name, within=within)
         if isinstance(listed, dict):
-            found.extend(
-                _demand(key, _listed(inner) or scopes, _kind(inner), source, stated=stated or _kind(inner) is not None)
-                for key, inner in listed.items()
-            )
+            for key, inner in listed.items():
+                by_shape = _is_scheme(inner) if source == _FREE else _kind(inner) is not None
+                found.append(_demand(key, _listed(inner) or scopes, _kind(inner), source, stated=stated or by_shape))
         else:
             found.extend(_demand(word, scopes, None, source, stated=stated) for word in _words(listed))
     for name in _REQUIREMENTS:
@@ -152,7 +168,22 @@ def _of_requirement(alternative: JsonObject, source: str) -> list[Demand]:
     """Read one alternative: `{name: [scope]}` (0.2, 0.3) or `{"schemes": {name: {"list": [scope]}}}` (1.0)."""
     schemes = alternative.get("schemes")
     named = schemes if isinstance(schemes, dict) else alternative
-    return [_demand(name, _listed(scopes), None, source) for name, scopes in named.items()]
+    return [_demand(name, _listed(scopes), None, source, stated=source != _FREE) for name, scopes in named.items()]
+
+
+def _speaks_of_security(source: str, name: str, *, within: bool) -> bool:
+    """Say whether a member, or the one around it, has to do with authentication alone."""
+    return source != _FREE and (within or name in _OF_SECURITY)
+
+
+def _is_scheme(value: Json) -> bool:
+    """Say whether a value is a security scheme object as a card of A2A 0.2 to 1.0 has it."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    if isinstance(kind, str) and kind in _SHAPES:
+        return all(member(value, name, f"{name}_") is not None for name in _SHAPES[kind])  # a Python SDK wrote `in_`
+    return any(isinstance(value.get(name), dict) for name in _KIND_MEMBERS)
 
 
 def _kind(value: Json) -> str | None:

@@ -14,11 +14,10 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from a2a_ledger.wire.wide import Span, as_utf8
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-Span = tuple[int, int]
-"""Start and end of some octets, as in a slice."""
 
 MOST_PLACES = 256
 """Places of one text that are told apart; what comes behind these is one, up to the end of the last string."""
@@ -36,7 +35,7 @@ def string_places(text: bytes, patterns: Sequence[str]) -> list[Span]:
     """Return where the strings stand that these patterns lead to, or into: what is between their quotes.
 
     Args:
-        text: JSON, or a block of an event stream.
+        text: JSON in any Unicode encoding, or a block of an event stream.
         patterns: of a profile (docs/format.md section 7.3): steps behind a `/`, `*` for any one member or item.
 
     Returns:
@@ -44,7 +43,9 @@ def string_places(text: bytes, patterns: Sequence[str]) -> list[Span]:
     """
     wanted = [[step.replace("~1", "/").replace("~0", "~") for step in pattern.split("/")[1:]] for pattern in patterns]
     places: list[Span] = []
-    for path, span in _strings(text) if wanted else ():
+    read, source = as_utf8(text)
+    for path, found in _strings(read) if wanted else ():
+        span = source(found)
         if span[0] < span[1] and any(_leads(steps, path) for steps in wanted):
             if len(places) < MOST_PLACES:
                 places.append(span)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.proxy.clients import client_of
 from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, WITHOUT_BODY, ProxyTransport
 from a2a_ledger.capture.recorder import is_stream
@@ -139,8 +140,8 @@ class Forwarder:
         except LedgerError as error:
             await send_problem(send, error)
             return
-        except httpx.TimeoutException as error:
-            await send_status(send, 504, "upstream-timeout", f"the agent did not answer: {type(error).__name__}")
+        except httpx.TimeoutException:
+            await send_status(send, 504, "upstream-timeout", "the agent did not answer in time")
             return
         except httpx.RequestError as error:
             await _broke_off(send, error)
@@ -233,8 +234,8 @@ def _passed(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes] = 
 
 
 async def _broke_off(send: Send, error: httpx.RequestError) -> None:
-    detail = f"no whole answer came from the agent: {type(error).__name__}: {error}"
-    await send_status(send, 502, "upstream-failed", detail)
+    kind = describe_failure(error).kind  # its text names the agent's address, and quotes what could not be read
+    await send_status(send, 502, "upstream-failed", f"no whole answer came from the agent: {kind}")
 
 
 def _part(chunk: bytes) -> Message:

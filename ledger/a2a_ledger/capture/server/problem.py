@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING
 
 from a2a_ledger.errors import (
@@ -17,23 +18,35 @@ from a2a_ledger.errors import (
 if TYPE_CHECKING:
     from a2a_ledger.capture.server.incoming import Send
 
-_STATUS: tuple[tuple[type[LedgerError], int, str], ...] = (
-    (LedgerUnavailableError, 503, "ledger-unavailable"),
-    (ContractDivergenceError, 502, "contract-divergence"),
-    (ContractChangedError, 409, "contract-changed"),
-    (SendRefusedError, 409, "send-refused"),
-    (SpentClientError, 409, "contract-changed"),
-    (LedgerError, 502, "refused"),
+_log = logging.getLogger(__name__)
+
+_PROBLEMS: tuple[tuple[type[LedgerError], int, str, str], ...] = (
+    (LedgerUnavailableError, 503, "ledger-unavailable", "this exchange could not be recorded, so it was stopped"),
+    (
+        ContractDivergenceError,
+        502,
+        "contract-divergence",
+        "the answer does not keep to the contract, or cannot be read",
+    ),
+    (ContractChangedError, 409, "contract-changed", "the agent's contract changed since its card was read"),
+    (SendRefusedError, 409, "send-refused", "the agent's card is not fresh enough to send on"),
+    (SpentClientError, 409, "contract-changed", "the agent's contract changed since its card was read"),
+    (LedgerError, 502, "refused", "the request cannot be decided or recorded here, so it was stopped"),
 )
+"""Error, HTTP status, name, and all that a client is told of it: the text may name addresses and paths."""
 
 
 async def send_problem(send: Send, error: LedgerError) -> None:
-    """Answer with what the ledger says: 409 for what was not sent, 502 for an answer, 503 where nothing is recorded."""
-    status, name = next((status, name) for kind, status, name in _STATUS if isinstance(error, kind))
-    await send_status(send, status, name, str(error), hint=error.hint)
+    """Answer with what the ledger says: 409 for what was not sent, 502 for an answer, 503 where nothing is recorded.
+
+    The client is told the kind; the text is for who runs the ledger, and goes into the log.
+    """
+    status, name, detail = next((how, name, said) for kind, how, name, said in _PROBLEMS if isinstance(error, kind))
+    _log.warning("%s: %s", name, error)
+    await send_status(send, status, name, detail)
 
 
-async def send_status(send: Send, status: int, name: str, detail: str, *, hint: str = "") -> None:
+async def send_status(send: Send, status: int, name: str, detail: str) -> None:
     """Answer with a status of our own.
 
     Args:
@@ -41,10 +54,9 @@ async def send_status(send: Send, status: int, name: str, detail: str, *, hint: 
         status: HTTP status.
         name: short id of the problem, as in `urn:a2a-ledger:problem:<name>`.
         detail: one sentence for people.
-        hint: what to do about it.
     """
     said = {"type": f"urn:a2a-ledger:problem:{name}", "title": name, "status": status, "detail": detail}
-    body = json.dumps({**said, "hint": hint} if hint else said).encode()
+    body = json.dumps(said).encode()
     headers = [(b"content-type", b"application/problem+json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
