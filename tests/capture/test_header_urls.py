@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from a2a_ledger.capture.credentials import find_secrets
-from a2a_ledger.capture.redact import KEPT_HEADERS, filled, kept_headers
-from a2a_ledger.capture.redacted import recorded_uri
+from a2a_ledger.capture.credentials import find_mentioned
+from a2a_ledger.capture.recorder import card_ask_of
+from a2a_ledger.capture.redact import KEPT_HEADERS, cut, filled, kept_headers
+from a2a_ledger.capture.redacted import recorded_uri, see
 from tests.capture.conftest import only
 from tests.capture.peer import CARD_URL, URL, Peer, card, message, said
 from tests.capture.stored import headers, holding
@@ -52,11 +53,53 @@ def test_each_uri_of_a_list_is_read_as_a_url(name: str, value: str, recorded: st
     assert filled(blob) == f'["{name.lower()}","{recorded}"]'
 
 
-def test_what_a_header_says_in_a_url_is_a_secret_of_the_exchange() -> None:
-    found = find_secrets(
-        [("a2a-extensions", f"urn:a, {EXTENSION}?key={SECRET}"), ("Referer", f"/?key={SECRET}x")], "", {}
+def test_what_a_header_says_in_a_url_is_a_secret_of_the_exchange_though_the_header_is_not_kept() -> None:
+    found = find_mentioned(
+        [
+            ("a2a-extensions", "urn:a, https://x.example/ext?key=ext-key-1"),
+            ("Referer", "https://h/?token=ref-token"),
+            ("Origin", "https://me:a-password@h"),
+            ("Link", "<https://h/?sig=link-sig>; rel=next"),
+            ("DPoP", "proof"),
+            ("X-CSRF-Token", "csrf"),
+            ("Accept", "text/html;q=0.8"),
+            ("Cookie", "a=https://h/?token=no"),
+        ]
     )
-    assert [(secret.scheme, secret.value) for secret in found] == [("", SECRET.encode())]
+    assert {secret.scheme for secret in found} == {""}
+    assert [secret.value for secret in found] == [
+        b"ext-key-1",
+        b"ref-token",
+        b"me:a-password",
+        b"link-sig",
+        b"proof",
+        b"csrf",
+    ]
+    assert found[2].parts == (b"me", b"a-password")
+
+
+def test_a_proof_in_a_header_is_no_other_caller_of_a_card() -> None:
+    asked = [
+        card_ask_of(CARD_URL, [("DPoP", proof), ("A2A-Extensions", f"urn:x?key={proof}")]) for proof in ("a1", "b2")
+    ]
+    assert {ask.caller for ask in asked} == {"anonymous"}
+    assert [ask.telling for ask in asked] == [(), ()]
+    assert [secret.value for secret in asked[0].secrets] == [b"a1", b"a1"]
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        f'Digest username="u", realm="r", nonce="n", uri="/rpc", response="{SECRET}"',
+        f"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/iam, SignedHeaders=host, Signature={SECRET}",
+        f'OAuth oauth_consumer_key="{SECRET}",oauth_version="1.0"',
+    ],
+)
+def test_a_secret_parameter_of_credentials_is_cut_wherever_it_comes_back(credentials: str) -> None:
+    seen = see([("Authorization", credentials)], b"")
+    assert (
+        filled(cut("body", f"no {SECRET} for /rpc of host".encode(), seen.secrets)) == f"no {'*' * 16} for /rpc of host"
+    )
 
 
 @pytest.mark.parametrize("short", ["", "ab", SECRET])

@@ -159,7 +159,7 @@ def card_ask_of(  # noqa: PLR0913 - what is known of a question, all named at th
     """
     known = list(places)
     seen = see(headers, b"", url=url, schemes=schemes, places=known)
-    telling = see(without_served(headers, served, known), b"", url=url, schemes=schemes, places=known).secrets
+    telling = tuple(find_secrets(without_served(headers, served, known), url, schemes or {}, known))
     peer = peer or peer_of_card(url)
     named = {cut_text(secret.scheme, MAX_SCHEME) for secret in telling if secret.scheme not in {"", "cookie"}}
     names = sorted(named)[:MAX_CREDENTIALS]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from a2a_ledger.capture.push_objects import read_push, string_octets
-from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, KEPT_HEADERS, Headers, Secret
+from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, Headers, Secret
 from a2a_ledger.capture.url_secrets import query_values, secrets_in_header, tells, user_info
 
 if TYPE_CHECKING:
@@ -37,6 +38,18 @@ ANYWHERE = ApiKeyPlace("", "query", "*")
 
 UNREAD = ApiKeyPlace("", "query", "")
 """No card of the peer is known: every query value may be a key that has no name in A2A itself."""
+
+_NEW_IN_EACH = frozenset({"dpop", "x-csrf-token", "x-xsrf-token", "csrf-token"})
+"""Headers with a proof (RFC 9449) or a token that is another one in each request."""
+
+_PARAMETER = re.compile(rb"([A-Za-z_*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))")
+_SECRET_PARAMETERS = frozenset(
+    {
+        *(b"response", b"nonce", b"cnonce", b"opaque", b"mac", b"hash", b"signature", b"sig", b"token", b"key"),
+        *(b"oauth_token", b"oauth_signature", b"oauth_nonce", b"oauth_consumer_key", b"apikey", b"api_key"),
+    }
+)
+"""Parameters of Digest, OAuth 1.0, AWS4-HMAC-SHA256 and their like that are of use to somebody else."""
 
 _IN_QUERIES = frozenset(
     {
@@ -90,12 +103,29 @@ def find_secrets(
             secrets.append(_from_credential_header(lower, value, schemes, places))
         elif lower in by_header or tells(lower):
             secrets.append(Secret(by_header.get(lower, ""), _octets(value)))
-        elif lower in KEPT_HEADERS:
-            text = _octets(value)
-            secrets += [Secret("", text[slice(*span)]) for span in secrets_in_header(lower, text)]
     if any(sign in url for sign in "?#@;"):
         secrets += _from_url(url.encode("utf-8", "replace"), schemes, places)
     return [secret for secret in secrets if secret.value]
+
+
+def find_mentioned(headers: Headers) -> list[Secret]:
+    """Find what a message's headers have that is secret and tells nothing about who asks: it is cut, without a mark.
+
+    These are proofs and tokens that are new in each request, and what is secret in urls (a `Referer`, a `Location`).
+    """
+    secrets: list[Secret] = []
+    for name, value in headers:
+        lower, octets = name.lower(), _octets(value)
+        if lower in _NEW_IN_EACH:
+            secrets.append(Secret("", octets))
+        elif lower not in CREDENTIAL_HEADERS and any(sign in value for sign in "?#@;"):
+            secrets += [_in_url(octets[slice(*span)]) for span in secrets_in_header(lower, octets)]
+    return secrets
+
+
+def _in_url(octets: bytes) -> Secret:
+    """Return what is secret in a url: a value, or user info with a password as a part of it."""
+    return Secret("", octets, tuple(part for part in octets.split(b":") if part != octets))
 
 
 def find_push_secrets(body: bytes, *, is_push: bool = False) -> tuple[list[Secret], list[Span]]:
@@ -107,7 +137,7 @@ def find_push_secrets(body: bytes, *, is_push: bool = False) -> tuple[list[Secre
     """
     push = read_push(body, is_push=is_push)
     secrets = [Secret("push-token", string_octets(body[slice(*span)])) for span in push.values]
-    secrets += [Secret("", string_octets(body[slice(*span)])) for span in push.in_urls]
+    secrets += [_in_url(string_octets(body[slice(*span)])) for span in push.in_urls]
     return [secret for secret in secrets if secret.value], [*push.values, *push.in_urls]
 
 
@@ -119,7 +149,7 @@ def _from_credential_header(
         if not token:
             kind, token = "", value
         octets = _octets(token.strip())
-        parts = _basic_parts(octets) if kind.lower() == "basic" else ()
+        parts = _basic_parts(octets) if kind.lower() == "basic" else _parameters(octets)
         return Secret(_scheme_for(kind.lower(), schemes, places), octets, parts)
     if name in {"cookie", "set-cookie"}:
         pairs = value.split(";") if name == "cookie" else value.split(";")[:1]  # what follows there is no secret
@@ -153,6 +183,12 @@ def _from_url(url: bytes, schemes: Mapping[str, object], places: Sequence[ApiKey
 
 def _is_of_a2a(name: str) -> bool:
     return name.replace("_", "").replace("-", "") in _IN_QUERIES
+
+
+def _parameters(credentials: bytes) -> tuple[bytes, ...]:
+    """Return the secret parameters of credentials that have some, as those of Digest have (RFC 9110 section 11.4)."""
+    found = _PARAMETER.finditer(credentials)
+    return tuple(value for one in found if one[1].lower() in _SECRET_PARAMETERS and (value := one[2] or one[3]))
 
 
 def _basic_parts(token: bytes) -> tuple[bytes, ...]:

@@ -39,6 +39,10 @@ _MEMBER = re.compile(
     re.DOTALL,
 )
 _FORM = re.compile(rb"(?:^|[&;\r\n])(?P<name>[^=&;\s\"{}\[\]]++)=(?P<text>[^&;\r\n]++)")
+_PART = re.compile(
+    rb"[;\s]name=\"?(?P<name>[^\"\r\n;]++)[^\r\n]*+(?:\r?\n[^\r\n]++)*+\r?\n\r?\n(?P<text>.*?)(?=\r?\n--|\Z)", re.DOTALL
+)
+"""A field of a form in parts (RFC 7578)."""
 
 
 def is_outside(reader: LogReader, leg: Leg, body: bytes) -> bool:
@@ -97,7 +101,7 @@ def field_values(body: bytes) -> Iterator[Span]:
         if _is_field(string_value(found["name"])):
             kind = "text" if found["text"] is not None else "number" if found["number"] is not None else "nested"
             yield found.span(kind) if kind != "nested" else (found.start("nested"), len(body))
-    for found in _FORM.finditer(body):
+    for found in (*_FORM.finditer(body), *_PART.finditer(body)):
         if _is_field(unquote_to_bytes(found["name"]).decode("utf-8", "replace")):
             yield found.span("text")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from a2a_ledger.capture.charsets import shows_in_charset
-from a2a_ledger.capture.credentials import find_push_secrets, find_secrets
+from a2a_ledger.capture.credentials import find_mentioned, find_push_secrets, find_secrets
 from a2a_ledger.capture.push_objects import may_hold_push
 from a2a_ledger.capture.redact import (
     Redactor,
@@ -78,7 +78,7 @@ def see(
         schemes: the contract's scheme table, which says where API keys stand.
         places: where else some card of the peer puts an API key.
     """
-    secrets = find_secrets(headers, url, schemes or {}, places)
+    secrets = [*find_secrets(headers, url, schemes or {}, places), *find_mentioned(headers)]
     text, source = as_utf8(body)
     if not may_hold_push(text):
         return Seen(headers, body, tuple(secrets))
