@@ -3,7 +3,7 @@
 ```
 DIR/ledger.db      events, leaves, tiles, checkpoints, read models
 DIR/keys.db        stream and redaction keys: never leaves with a copy of the database by accident
-DIR/keys/*.pem     Ed25519 private keys (PKCS 8, 0600): log, statement, export
+DIR/keys/*.pem     Ed25519 private keys (PKCS 8, 0600): log, statement, export; peer, once peers are named
 DIR/keys/*.uri     in their place: who signs for a role, where that is another process
 DIR/config.toml    settings, every one optional
 DIR/high-water     the last note that was signed; a second copy lies elsewhere

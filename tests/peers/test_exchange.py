@@ -18,9 +18,11 @@ from a2a_ledger.anchors.peers.held_now import held_now
 from a2a_ledger.anchors.peers.parameter import PeerHead, read_peer_head
 from a2a_ledger.anchors.peers.recording import recorded_heads
 from a2a_ledger.audit import audit_ledger
+from a2a_ledger.backup import back_up
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import UsageError
 from a2a_ledger.keys import parse_vkey
+from a2a_ledger.rotation import revoke
 from tests.peers.pair import AGENT_ID, call, grow, name_peers, open_at, peers_of
 
 if TYPE_CHECKING:
@@ -331,3 +333,73 @@ def test_the_key_is_made_once_and_speaks_for_one_role(two: Two, tmp_path: Path) 
         "peer.pem",
         "statement.pem",
     ]
+
+
+def test_one_proof_is_kept_and_a_file_that_proves_nothing_is_replaced(two: Two, tmp_path: Path) -> None:
+    grow(two.client)
+    two.client.close()
+    shutil.copytree(tmp_path / "client", tmp_path / "copy")
+    with open_at(tmp_path / "client") as client:
+        grow(client, 4)
+        call(client, two.agent)
+    shutil.rmtree(tmp_path / "client")
+    shutil.copytree(tmp_path / "copy", tmp_path / "client")
+    (held,) = (tmp_path / "agent" / "peers").glob("*.note")
+    planted = held.with_suffix(".fork.json")
+    planted.write_bytes(b"{}")
+    with open_at(tmp_path / "client") as other:
+        grow(other, 9)
+        for _ in range(2):
+            call(other, two.agent)
+        first = planted.read_bytes()
+        grow(other, 5)
+        for _ in range(2):
+            call(other, two.agent)
+    check_fork(read_fork(first), [parse_vkey(two.client_keys.log)])
+    assert planted.read_bytes() == first
+
+
+def test_a_key_that_the_log_has_revoked_counts_no_longer_and_stops_nothing(
+    two: Two, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    grow(two.client)
+    for _ in range(2):
+        call(two.client, two.agent)
+    revoke(two.client, two.agent_keys.peer.split("+")[1], 1)
+    two.client.close()
+    with open_at(tmp_path / "client") as client:
+        assert (
+            "a key in the file of peers does not count here: witness agent: the log has its key revoked" in caplog.text
+        )
+        grow(client)
+        for _ in range(2):
+            call(client, two.agent)
+        assert anchored_size(client.store) == 0
+
+
+def test_a_revoked_cosigning_key_gets_a_successor(two: Two, tmp_path: Path) -> None:
+    done = revoke(two.agent, two.agent_keys.peer.split("+")[1], 1)
+    assert done.new is not None
+    assert (done.new.kind, two.agent.signers["peer"].vkey) == (4, done.new.vkey)
+    two.agent.close()
+    with open_at(tmp_path / "agent") as again:
+        grow(two.client)
+        call(two.client, again)
+        (held,) = held_now(again)
+        signed = open_checkpoint(held.note, [parse_vkey(two.client_keys.log), done.new])
+        assert [entry.verifier for entry in signed.cosigners] == [done.new]
+
+
+def test_a_copy_of_a_ledger_knows_its_peers(two: Two, tmp_path: Path) -> None:
+    grow(two.client)
+    call(two.client, two.agent)
+    peers_of(two.agent).settle(at_last=True)
+    size = held_size(two.agent)
+    two.agent.close()
+    back_up(tmp_path / "agent", tmp_path / "restored")
+    shutil.copytree(tmp_path / "agent" / "mark", tmp_path / "restored" / "mark")
+    with open_at(tmp_path / "restored") as restored:
+        grow(two.client, 3)
+        call(two.client, restored)
+        assert held_size(restored) > size
+        assert len(list((tmp_path / "restored" / "peers").glob("*.note"))) == 1

@@ -76,6 +76,7 @@ class Peers:
         self._keeping = Keeping(ledger, trust, self._heads, self._recording)
         self._theirs: dict[str, int] = {}  # by log: size of ours that its owner probably holds by now
         self._sent: dict[str, tuple[int, int]] = {}  # by log: from and to which size a request's proof led last
+        self._taken: dict[str, PeerHead] = {}  # by log: what was taken in last
         self._verified: dict[str, str] = {}  # by log: the note that was verified last
         self._made: OrderedDict[tuple[str, int, int, str], _Made | None] = OrderedDict()
         self._queue: deque[Came] = deque()
@@ -137,6 +138,7 @@ class Peers:
         try:
             claim = read_peer_head(values[0])
             if checkpoint_of(claim.note).origin == origin and claim.to == self._ledger.origin:
+                self._theirs[origin] = self._now_held(origin, claim)
                 self.take(Came(origin, claim))
         except (FormatError, SignatureError) as problem:
             _log.debug("a head that came with an answer says nothing: %s", problem)
@@ -144,8 +146,8 @@ class Peers:
             _log.warning("a head that came with an answer was not read: %s", problem)
 
     def take(self, came: Came) -> None:
-        """Take in a head behind the call."""
-        if len(self._queue) >= _WAITING or self._closing.is_set():
+        """Take in a head behind the call; between two heads most calls bring the same."""
+        if len(self._queue) >= _WAITING or self._closing.is_set() or self._taken.get(came.origin) == came.claim:
             return
         self._queue.append(came)
         self._wake.set()
@@ -153,6 +155,13 @@ class Peers:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="a2a-ledger-peers", daemon=True)
                 self._thread.start()
+
+    def _now_held(self, origin: str, claim: PeerHead) -> int:
+        """Return what a peer that answered probably holds of ours: what was sent is taken in behind its answer."""
+        held = checkpoint_of(claim.held) if claim.held else None
+        said = held.size if held is not None and held.origin == self._ledger.origin else 0
+        old, new = self._sent.get(origin, (-1, 0))
+        return new if said == old else said
 
     def _make(self, origin: str, old: int) -> _Made | None:
         """Return the value for the owner of a log, with a proof from the size that they hold; None: there is no head.
@@ -205,18 +214,12 @@ class Peers:
     def _take(self, origin: str, claim: PeerHead) -> None:
         try:
             outcome = self._keeping.take(origin, claim)
-            held = checkpoint_of(claim.held) if claim.held else None
-            self._theirs[origin] = self._now_held(origin, held.size if held is not None else 0)
+            self._taken[origin] = claim
             _log.debug("head of %s: %s", origin, outcome.value)
         except LedgerError as problem:
             _log.warning("a head of %s was not taken on: %s", origin, problem)
         except Exception:  # noqa: BLE001 - a defect of ours must not end the thread
             _log.exception("a head of %s was not taken on", origin)
-
-    def _now_held(self, origin: str, said: int) -> int:
-        """Return what a peer that answered probably holds of ours: what was sent is taken in behind its answer."""
-        old, new = self._sent.get(origin, (-1, 0))
-        return new if said == old else said
 
     def _run(self) -> None:
         while not self._closing.is_set():

@@ -65,7 +65,7 @@ def _of(heads: HeldHeads, origin: str, trust: PeerTrust, ours: Sequence[Verifier
     fork = heads.fork_file(origin)
     found = HeldNow(origin, urls, 0, "", None, "", "", fork if fork.exists() else None, "")
     if found.fork is not None:
-        found = found._replace(fork_why=_why_no_fork(found.fork, trust.logs[origin]))
+        found = found._replace(fork_why=why_no_fork(found.fork, trust.logs[origin]))
     try:
         note = heads.note(origin)
         if note is None:
@@ -78,7 +78,8 @@ def _of(heads: HeldHeads, origin: str, trust: PeerTrust, ours: Sequence[Verifier
     return found._replace(size=head.size, root=head.root.hex(), at=at, note=note)
 
 
-def _why_no_fork(path: Path, keys: Sequence[Verifier]) -> str:
+def why_no_fork(path: Path, keys: Sequence[Verifier]) -> str:
+    """Return why a file does not prove that the log with these keys has forked; "": it proves it."""
     try:
         check_fork(read_fork(path.read_bytes()), keys)
     except (OSError, LedgerError) as problem:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.anchors.contradiction import contradiction
+from a2a_ledger.anchors.peers.held_now import why_no_fork
 from a2a_ledger.anchors.peers.judging import Outcome, judge_head
 from a2a_ledger.anchors.peers.key import ROLE
 from a2a_ledger.anchors.peers.recording import newest_recorded
@@ -21,6 +22,7 @@ from a2a_ledger.store.log_keys import head_verifiers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from a2a_ledger.anchors.fork import Fork
     from a2a_ledger.anchors.peers.memory import HeldHeads
     from a2a_ledger.anchors.peers.parameter import PeerHead
     from a2a_ledger.anchors.peers.recording import Recording
@@ -88,19 +90,25 @@ class Keeping:
                 self._heads.keep(origin, cosigned)
                 self._recording.held(origin, cosigned)
             elif found.fork is not None:
-                path = self._heads.keep_fork(origin, found.fork.to_bytes())
-                if path is not None:
-                    _log.error(
-                        "the log %s of a peer has forked: it signed a head of %d, and one of %d before that excludes "
-                        "it; %s proves it. Nothing of the new history is cosigned. Keep the file, and ask its owner",
-                        origin,
-                        checkpoint_of(claim.note).size,
-                        checkpoint_of(held or claim.note).size,
-                        path,
-                    )
-        if found.outcome in {Outcome.SMALLER, Outcome.UNPROVED}:
+                self._keep_fork(origin, found.fork)
+        if found.outcome is Outcome.UNPROVED:
             self._say(origin, found.outcome.value)
         return found.outcome
+
+    def _keep_fork(self, origin: str, fork: Fork) -> None:
+        """Keep a fork proof, one a log: who signs two histories can sign any number of them."""
+        path = self._heads.fork_file(origin)
+        if path.exists() and not why_no_fork(path, self._trust.logs[origin]):
+            return
+        self._heads.keep_fork(origin, fork.to_bytes())
+        _log.error(
+            "the log %s of a peer has forked: it signed a head of %d, and one of %d that excludes it; %s proves it. "
+            "Nothing of the new history is cosigned. Keep the file, and ask its owner",
+            origin,
+            checkpoint_of(fork.ours).size,
+            checkpoint_of(fork.theirs).size,
+            path,
+        )
 
     def _cosigned(self, note: str) -> str:
         """Add our cosignature to a head that is about to be held, where the key is here."""

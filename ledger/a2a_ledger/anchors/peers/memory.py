@@ -87,13 +87,13 @@ class HeldHeads:
         """
         self._write(self._path(origin), note.encode())
 
-    def keep_fork(self, origin: str, proof: bytes) -> Path | None:
-        """Keep what proves that a log has forked; None: a proof of that is kept already."""
-        path = self.fork_file(origin)
-        if path.exists():
-            return None
-        self._write(path, proof)
-        return path
+    def keep_fork(self, origin: str, proof: bytes) -> None:
+        """Keep what proves that a log has forked; durable when this returns. The caller is `exclusive`.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        self._write(self.fork_file(origin), proof)
 
     def fork_file(self, origin: str) -> Path:
         """Return where the proof lies that a log has forked."""
