@@ -6,14 +6,15 @@ together with the position right behind it: of two verifiers at once, or of one 
 took over, the second to come is refused and reads again. As a second line, a finding whose tag
 is in the log already is not written again.
 
-An event that cannot be read or judged never stops the verifier: it is passed over, counted in
-`could_not_verify` and said in the log of this process with its index. What the log
-lacks is the business of an audit, which names every such event again.
+An event that cannot be read or judged, and a finding that cannot be put on record, never stop the
+verifier: they are passed over, counted in `could_not_verify` and said in the log of this process with
+the event's index. What the log lacks is the business of an audit, which names every such event again.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import Tracking
@@ -24,6 +25,8 @@ from a2a_ledger.statement import sign_envelope
 from a2a_ledger.store.position import forget_position
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from a2a_ledger.codec import Draft, Record
     from a2a_ledger.divergence import Finding
     from a2a_ledger.keys import Signer
@@ -49,7 +52,7 @@ class Verifier:
         self._page = page
         self._cases = Cases(ledger.store, ledger.profile, on_failure=self._unjudged)
         self.could_not_verify = 0
-        """Events that were passed over because they could not be read or judged."""
+        """Events that could not be read or judged, and findings that could not be recorded: passed over."""
 
     def catch_up(self, limit: int = PAGE) -> int:
         """Judge at most `limit` events and return how many were passed.
@@ -93,8 +96,9 @@ class Verifier:
         for record in self._records(start, stop):
             drafts = self._drafts(record, signer)
             if drafts:
-                position = record.n + 1
-                self._ledger.append(drafts, Tracking(self.name, position))
+                with self._passing_over(record.n):
+                    self._ledger.append(drafts, Tracking(self.name, record.n + 1))
+                    position = record.n + 1
         if position < stop:
             with self._store.transaction() as connection:
                 self._store.advance(connection, self.name, stop)
@@ -124,11 +128,26 @@ class Verifier:
                 raise
             self._passed_over(record.n, error)
             return []
-        return [self._draft(finding, signer) for finding in findings if not self._is_recorded(finding)]
+        drafts: list[Draft] = []
+        for finding in findings:
+            with self._passing_over(record.n):
+                if not self._is_recorded(finding):
+                    drafts.append(self._draft(finding, signer))
+        return drafts
 
     def _is_recorded(self, finding: Finding) -> bool:
         tags = violation_tags(finding, self._ledger.profile)
         return any(self._store.tagged(tag, limit=1) for tag in tags)
+
+    @contextmanager
+    def _passing_over(self, n: int) -> Generator[None]:
+        """Go on behind a failure that what stands in one event has caused; a failing store is none of these."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any defect of ours that a peer can reach
+            self._passed_over(n, error)
 
     def _draft(self, finding: Finding, signer: Signer) -> Draft:
         payload = payload_of(finding, self._ledger.origin, self._ledger.profile)

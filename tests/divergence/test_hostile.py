@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 
 from a2a_ledger.contract import default_profile
 from a2a_ledger.divergence import Cases, RecordLog
+from tests.divergence.stated import as_recorded
 from tests.divergence.story import API_KEY, Story, artifact, card, made, ours, said, task, update
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
 
+TEXTS = st.text(st.characters(codec=None), max_size=12)
+"""Of any characters, lone surrogates among them: JSON can spell them, and a record cannot hold them."""
 JSON: st.SearchStrategy[Json] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
 NAMES = [
@@ -54,10 +57,12 @@ NAMES = [
     "file",
     "bytes",
     "extensions",
+    "skillId",
+    "\udfff",
 ]
 BODIES: st.SearchStrategy[Json] = st.recursive(
     st.sampled_from(
-        ["TASK_STATE_WORKING", "auth-required", "mutualTLS", "T1", "C1", "2.0", -32601, -32009, None, True]
+        ["TASK_STATE_WORKING", "auth-required", "mutualTLS", "T1", "C1", "2.0", "\ud800", -32601, -32009, None, True]
     ),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
     max_leaves=20,
@@ -91,9 +96,11 @@ def _judged(records: list[Record]) -> int:
     cases = Cases(
         RecordLog(records), default_profile(), on_failure=lambda record, error: failures.append((record.n, error))
     )
-    found = sum(len(cases.judge(record)) for record in records)
+    found = [finding for record in records for finding in cases.judge(record)]
     assert failures == []
-    return found
+    for finding in found:
+        as_recorded(finding)
+    return len(found)
 
 
 def test_the_story_has_something_to_say() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.divergence.story import Story
+from tests.divergence.story import Story, card, task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,3 +45,14 @@ def recorded(ledger: ContractLedger) -> list[Record]:
 def keys_of(violations: list[Record]) -> list[tuple[object, ...]]:
     """Return by what each violation is the only one of its kind: rule, trigger and subject."""
     return [(item.data["rule"], item.data["trigger_index"], item.data["subject"]) for item in violations]
+
+
+def many_tasks(story: Story, count: int, every: int = 1) -> None:
+    """Tell of that many tasks, four events each; one in `every` has a finding that no other has."""
+    fetch = story.fetch(card(required=()))
+    for index in range(count):
+        name = f"t{index}"
+        state = "working" if index % every else f"STATE_{index}"
+        story.capture(fetch, task=name)
+        request = story.ask(task=name, message_id=f"m{index}")
+        story.bind(story.answer(request, task(state, task_id=f"T{index}")), task=name)

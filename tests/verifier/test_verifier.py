@@ -24,7 +24,7 @@ from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.statement import open_envelope, parse_statement
 from a2a_ledger_projections.verifier import Verifier, follower
 from tests.divergence.story import MTLS, PEER, Story, card, task
-from tests.verifier.ledger_story import LedgerStory, keys_of, recorded
+from tests.verifier.ledger_story import LedgerStory, keys_of, many_tasks, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,17 +61,6 @@ def three_findings(story: Story) -> None:
     story.answer(request, task("input-required", text="A client certificate (mutual TLS) is required"))
     story.failure(story.ask("CancelTask", task_id="T1"), tls_alert="certificate_required")
     story.fetch(card({"mtls": MTLS}, [{"mtls": ()}]), purpose="diagnostic")
-
-
-def many_tasks(story: Story, count: int, every: int = 1) -> None:
-    """Tell of that many tasks, four events each; one in `every` has a finding that no other has."""
-    fetch = story.fetch(card(required=()))
-    for index in range(count):
-        name = f"t{index}"
-        state = "working" if index % every else f"STATE_{index}"
-        story.capture(fetch, task=name)
-        request = story.ask(task=name, message_id=f"m{index}")
-        story.bind(story.answer(request, task(state, task_id=f"T{index}")), task=name)
 
 
 def test_what_is_found_is_recorded_with_a_statement_that_verifies(ledger: ContractLedger) -> None:

@@ -130,7 +130,7 @@ class Arrivals:
         with self._desk.failing_as_chosen():
             for record in self._desk.ledger.store.read_stream(stream, gt=case.ver):
                 findings = self._judge(record, case)
-                case.apply(record, findings)
+                self._take_in(record, case, findings)
                 found += findings if record.n in ours else []
         self._cases[task] = case
         if len(self._cases) > _CASES:
@@ -144,6 +144,12 @@ class Arrivals:
         except Exception:  # noqa: BLE001 - a defect of ours must not take the peer's answer away
             _log.exception("event %d could not be judged at arrival", record.n)
             return []
+
+    def _take_in(self, record: Record, case: TaskCase, findings: list[Finding]) -> None:
+        try:
+            case.apply(record, findings)
+        except Exception:  # noqa: BLE001 - as in `_judge`
+            _log.exception("event %d could not be taken in at arrival", record.n)
 
     def enforce(self, findings: Sequence[Finding]) -> None:
         """Raise for a certain contract finding about the peer, in mode "enforce".

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from a2a_ledger.divergence.finding import RULE_SET, RULE_SETS
@@ -19,7 +20,7 @@ from a2a_ledger.divergence.task_case import TaskCase
 from a2a_ledger.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
@@ -123,24 +124,36 @@ class Cases:
         peer_id = task.peer or text(record.data, "peer")
         peer = None if not peer_id else self._peer(peer_id, record.n)
         findings = self._judge(record, task, peer)
-        task.apply(record, findings)
+        self._take_into(record, task, findings)
         if peer is not None and record.type in PEER_EVENTS:
             self._take_in(record, peer, findings)
         return findings
 
     def _judge(self, record: Record, task: TaskCase | None, peer: PeerCase | None) -> list[Finding]:
-        try:
-            return judge(record, task, peer, self._profile, self.lookup, earlier=self.earlier)
-        except StoreError:
-            raise  # the log itself cannot be read: no defect of a rule
-        except Exception as error:  # noqa: BLE001 - a defect in a rule must not let a peer silence all others
-            self._on_failure(record, error)
-            return []
+        found: list[Finding] = []
+        with self._passing_over(record):
+            found += judge(record, task, peer, self._profile, self.lookup, earlier=self.earlier)
+        return found
 
     def _take_in(self, record: Record, peer: PeerCase, findings: list[Finding]) -> None:
         for finding in findings:
             peer.report(finding.rule, finding.subject)
-        peer.apply(record, self.lookup)
+        with self._passing_over(record):
+            peer.apply(record, self.lookup)
+
+    def _take_into(self, record: Record, task: TaskCase, findings: list[Finding]) -> None:
+        with self._passing_over(record):
+            task.apply(record, findings)
+
+    @contextmanager
+    def _passing_over(self, record: Record) -> Generator[None]:
+        """Go on behind a failure that what stands in one event has caused: nobody may silence the verifier by it."""
+        try:
+            yield
+        except StoreError:
+            raise  # the log itself cannot be read: no defect of a rule
+        except Exception as error:  # noqa: BLE001 - any defect of ours that a peer can reach
+            self._on_failure(record, error)
 
     # ---- the cases before log index `stop`
 
@@ -152,7 +165,7 @@ class Cases:
             while page := self._log.read_stream(f"task:{task}", gt=case.ver, limit=PAGE):
                 earlier = [record for record in page if record.n < stop]
                 for record in earlier:
-                    case.apply(record, self._judge(record, case, None))
+                    self._take_into(record, case, self._judge(record, case, None))
                 if len(earlier) < PAGE:
                     break
         _keep(self._tasks, task, case, self._most_tasks)

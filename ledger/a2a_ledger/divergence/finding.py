@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.wire.jsontext import as_scalar_text
+
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
-    from a2a_ledger.events import JsonObject, Ref
+    from a2a_ledger.events import Json, JsonObject, Ref
 
 RULE_SET = "2"
 """Version of the rules, written into every violation."""
@@ -156,7 +158,7 @@ class Finding:
     basis: str
     """Live, or import: at least the contract or the trigger comes from imported material."""
     observed: JsonObject
-    """Digests, pointers and short structured values, never content."""
+    """Digests, pointers and short structured values, never content; U+FFFD for a lone surrogate, as in `subject`."""
     task: str | None = None
     tasks: tuple[str, ...] = ()
     frozen_hash: str | None = None
@@ -167,6 +169,8 @@ class Finding:
 
     def __post_init__(self) -> None:
         rule = RULES[self.rule]
+        object.__setattr__(self, "subject", as_scalar_text(self.subject))
+        object.__setattr__(self, "observed", {name: _scalar(value) for name, value in self.observed.items()})
         object.__setattr__(self, "rule_class", rule.rule_class)
         object.__setattr__(self, "not_established", rule.not_established)
 
@@ -179,6 +183,13 @@ class Finding:
     def stream(self) -> str:
         """Name the stream of its violation: the peer's for the card class and for peer-wide findings."""
         return f"findings:peer:{self.peer}" if self.task is None else f"findings:{self.task}"
+
+
+def _scalar(value: Json) -> Json:
+    """Return a value as a record can hold it: names of the wire may have lone surrogates in them."""
+    if isinstance(value, list):
+        return [_scalar(item) for item in value]
+    return as_scalar_text(value) if isinstance(value, str) else value
 
 
 def in_order(*evidence: Evidence | None) -> tuple[Evidence, ...]:

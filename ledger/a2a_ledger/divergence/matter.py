@@ -56,7 +56,7 @@ class Matter:
             evidence=in_order(None if frozen is None else frozen.evidence, *evidence, trigger),
             peer=case.peer,
             basis="import" if imported else "live",
-            observed={name: value for name, value in observed.items() if value is not None},
+            observed=self.readings.observed(observed),
             task=case.task,
             frozen_hash=None if frozen is None else frozen.contract_hash,
             frozen_form=None if frozen is None else frozen.form,

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from a2a_ledger.events import Json, JsonObject
 
 LONGEST = 128
 """Characters of a name that stand in a subject or in what was observed."""
+_LONGEST_TEXT = 1024
+_LONGEST_ITEM = 256
+_MOST_ITEMS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +43,17 @@ class Readings:
     whole_names: bool
     """A name that is cut in a subject brings a digest along, so that two long ones stay two."""
 
+    well_formed: bool
+    """Names in a pointer are escaped (RFC 6901), and what was observed is bounded, so that it fits into a record."""
+
+    def observed(self, observed: dict[str, Json]) -> JsonObject:
+        """Return what was observed as a finding states it, without the members that are None."""
+        stated: JsonObject = {}
+        for name, value in observed.items():
+            if value is not None:
+                stated[name] = _bounded(value) if self.well_formed else value
+        return stated
+
     def in_subject(self, name: str, longest: int = LONGEST) -> str:
         """Return a name as it stands in a subject: whole, or its beginning and a digest of the whole."""
         if len(name) <= longest:
@@ -43,6 +61,13 @@ class Readings:
         if not self.whole_names:
             return name[:longest]
         return f"{name[:longest]}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _bounded(value: Json) -> Json:
+    """Cut a text, or the texts of a list and the list itself."""
+    if isinstance(value, list):
+        return [item[:_LONGEST_ITEM] if isinstance(item, str) else item for item in value[:_MOST_ITEMS]]
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else value
 
 
 READINGS: dict[str, Readings] = {
@@ -55,6 +80,7 @@ READINGS: dict[str, Readings] = {
         by_stated_demand=False,
         doubts_files=False,
         whole_names=False,
+        well_formed=False,
     ),
     "2": Readings(
         once_a_message=True,
@@ -65,6 +91,7 @@ READINGS: dict[str, Readings] = {
         by_stated_demand=True,
         doubts_files=True,
         whole_names=True,
+        well_formed=True,
     ),
 }
 """The readings of every rule set, by its name as in `finding.RULE_SETS`."""

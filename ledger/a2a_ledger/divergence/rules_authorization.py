@@ -243,7 +243,7 @@ def _weaker(  # noqa: PLR0913 - what the two ways to find it differ in
         evidence=in_order(old.evidence, new.evidence, *shown, evidence_of(record)),
         peer=peer.peer,
         basis="import" if imported else "live",
-        observed={name: value for name, value in observed.items() if value is not None},
+        observed=peer.readings.observed(observed),
         tasks=tuple(one.task for one in ran),
         frozen_hash=old.contract_hash,
         frozen_form=old.form,

@@ -128,5 +128,5 @@ def _finding(
         evidence=in_order(*evidence, evidence_of(record)),
         peer=peer.peer,
         basis="import" if record.how == "import" else "live",
-        observed={name: value for name, value in observed.items() if value is not None},
+        observed=peer.readings.observed(observed),
     )

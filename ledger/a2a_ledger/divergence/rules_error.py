@@ -8,15 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.card import read_card
+from a2a_ledger.contract.terms import pointer_step
 from a2a_ledger.divergence.reading import content, leg_of, members, number, ref, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeAlias
 
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.matter import Matter
     from a2a_ledger.divergence.reading import Frozen, Lookup
+    from a2a_ledger.divergence.readings import Readings
     from a2a_ledger.events import Json, JsonObject
+
+    Steps: TypeAlias = "tuple[str, ...]"
+    """Indexes and names that lead to a place in a JSON value."""
 
 EXTENSION_SUPPORT_REQUIRED = -32008
 VERSION_NOT_SUPPORTED = -32009
@@ -45,6 +51,7 @@ _TERM_MEMBERS = frozenset(
 )
 """Members of a card that no ordinary result has: their name alone names the term."""
 _DEEP = 8
+_LONGEST = 256
 _MANY = 4096
 
 
@@ -64,8 +71,8 @@ def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     elif state in _FAILED:
         named = _terms_named(leg_of(record).data_parts, frozen, matter.lookup)
         if named is not None:
-            pointer, kind = named
-            observed = {"state": state, "term": kind, "pointer": pointer}
+            steps, kind = named
+            observed = {"state": state, "term": kind, "pointer": _pointer(steps, matter.readings)}
             yield matter.finding("task-error-mismatch", about="peer", subject=f"{state}:{kind}", observed=observed)
 
 
@@ -76,25 +83,38 @@ def _asked_otherwise(matter: Matter, frozen: Frozen) -> bool:
     return asked is not None and agreed is not None and asked != agreed
 
 
-def _terms_named(data: tuple[Json, ...], frozen: Frozen, lookup: Lookup) -> tuple[str, str] | None:
+def _pointer(steps: Steps, readings: Readings) -> str:
+    """Return the JSON pointer of a place (RFC 6901), of one that is too long that of the last place that fits."""
+    if not readings.well_formed:
+        return "".join(f"/{step[:64]}" for step in steps)[:_LONGEST]
+    pointer = ""
+    for step in steps:
+        longer = f"{pointer}/{pointer_step(step)}"
+        if len(longer) > _LONGEST:
+            break
+        pointer = longer
+    return pointer
+
+
+def _terms_named(data: tuple[Json, ...], frozen: Frozen, lookup: Lookup) -> tuple[Steps, str] | None:
     """Return where structured data names a term of the card, and of which kind; None: nowhere."""
     terms = _terms(frozen, lookup)
-    waiting: list[tuple[str, Json, int]] = [(f"/{index}", value, _DEEP) for index, value in enumerate(data)]
+    waiting: list[tuple[Steps, Json, int]] = [((str(index),), value, _DEEP) for index, value in enumerate(data)]
     for _ in range(_MANY):
         if not waiting:
             return None
-        pointer, value, depth = waiting.pop(0)
+        steps, value, depth = waiting.pop(0)
         if isinstance(value, str) and value in terms:
-            return pointer[:256], terms[value]
+            return steps, terms[value]
         if depth == 0:
             continue
         if isinstance(value, list):
-            waiting += [(f"{pointer}/{index}", item, depth - 1) for index, item in enumerate(value)]
+            waiting += [((*steps, str(index)), item, depth - 1) for index, item in enumerate(value)]
         elif isinstance(value, dict):
             for name, inner in value.items():
                 if name in _TERM_MEMBERS:
-                    return f"{pointer}/{name}"[:256], name
-                waiting.append((f"{pointer}/{name[:64]}", inner, depth - 1))
+                    return (*steps, name), name
+                waiting.append(((*steps, name), inner, depth - 1))
     return None
 
 

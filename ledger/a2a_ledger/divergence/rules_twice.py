@@ -11,6 +11,7 @@ from a2a_ledger.divergence.reading import content, is_request, text, texts
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.divergence.spoken import CONTENTS
 from a2a_ledger.wire import Running, repeated_members
+from a2a_ledger.wire.jsontext import as_scalar_text
 from a2a_ledger.wire.sse import data_of
 
 if TYPE_CHECKING:
@@ -96,10 +97,7 @@ def duplicate_keys(matter: Matter) -> Iterator[Finding]:
     """
     if "duplicate-keys" not in texts(matter.record.data.get("flags")):
         return
-    names = [
-        name.encode("utf-8", "replace").decode()
-        for name in repeated_members(data_of(content(matter.record, "body") or b""))
-    ]
+    names = [as_scalar_text(name) for name in repeated_members(data_of(content(matter.record, "body") or b""))]
     if names:
         listed: list[Json] = [name[:LONGEST] for name in names[:_MOST]]
         yield matter.finding(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 from a2a_ledger.codec import Hole
 from a2a_ledger.errors import FormatError
+from a2a_ledger.wire.jsontext import as_scalar_text
 from a2a_ledger.wire.sse import data_of
 
 if TYPE_CHECKING:
@@ -202,9 +203,10 @@ class _Walk:
 
     def likeness(self) -> Likeness:
         if self._differs is not None:
-            return Likeness("differs", self._differs[:_MOST_POINTER], "the values differ")
+            return Likeness("differs", as_scalar_text(self._differs)[:_MOST_POINTER], "the values differ")
         if self._hidden is not None:
-            return Likeness("cannot-tell", self._hidden[:_MOST_POINTER], "equal but for what is hidden here")
+            hidden = as_scalar_text(self._hidden)[:_MOST_POINTER]
+            return Likeness("cannot-tell", hidden, "equal but for what is hidden here")
         return Likeness("same-json")
 
     def compare(self, a: _Value, b: _Value, pointer: str) -> None:

@@ -7,6 +7,7 @@ other number becomes a `Token` holding its text, so that nothing is rounded on t
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,6 +21,7 @@ MAX_TEXT = 1024
 MAX_NAME = 256
 """The same for what is a name rather than an id: states, methods, tenants, the pin's members."""
 _SAFE_DIGITS = 17
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Token(str):
@@ -95,6 +97,11 @@ def lift(value: Json, flags: set[str], most: int = MAX_TEXT) -> str | None:
 def is_scalar_text(text: str) -> bool:
     """Say whether `text` holds Unicode scalar values only (no lone surrogate)."""
     return not any("\ud800" <= char <= "\udfff" for char in text) if not text.isascii() else True
+
+
+def as_scalar_text(text: str) -> str:
+    """Return `text` with U+FFFD in the place of every lone surrogate, which no record can hold."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def member(value: Json, *names: str) -> Json:
