@@ -1393,6 +1393,20 @@ EVENTS_TABLE: Final[dict[str, str]] = {
     "checkpoint.anchored.v1": "origin:t size:i root:t holder:t kind:t",
     "content.erased.v1": "scope:t records:R requested_by:t reason:t out_of_reach?:t",
 }
+_TASK: Final = "task:[0-9a-f]{40}"
+_PEER: Final = "peer:[0-9a-f]{32}"
+_FINDINGS: Final = "findings:([0-9a-f]{40}|peer:[0-9a-f]{32})"
+# The other table of section 2: streams, by what stands before the dot of an event's name, or by the whole name.
+STREAMS_TABLE: Final[dict[str, str]] = {
+    **dict.fromkeys(("ledger", "key"), "ledger"),
+    "checkpoint": "anchors",
+    **dict.fromkeys(("card", "card_key", "contract.accepted.v1"), _PEER),
+    "card.served.v1": "peer:self",
+    **dict.fromkeys(("contract", "send", "task", "content"), _TASK),
+    **dict.fromkeys(("freshness", "message", "task.snapshot.v1"), f"{_TASK}|{_PEER}"),
+    **dict.fromkeys(("violation", "finding"), _FINDINGS),
+}
+_STREAM = re.compile(f"ledger|anchors|peer:self|{_TASK}|{_PEER}|{_FINDINGS}")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _ORIGIN = re.compile("[a-z0-9][a-z0-9._/-]{0,127}")
@@ -2397,6 +2411,209 @@ def check_engine(bundle: Bundle, head: Head) -> None:
 _LEGS: Final = frozenset({"request", "response", "stream-event", "stream-end", "push", "error"})
 
 
+def check_places(bundle: Bundle, shown: Shown) -> None:
+    """Hold each event against the streams of section 2, and against those that it stands beside (R)."""
+    beside = Beside(shown)
+    for record in shown.records.values():
+        found = [*_check_place(record), *_check_peer(record, beside)]
+        for problem in (*found, *_check_of_task(record, beside), *_check_of_others(record, shown)):
+            bundle.fault("R", f"{record.file}: {problem}")
+
+
+def _check_place(record: Record) -> Iterator[str]:
+    ours = record.stream.split(":")[0] in {"ledger", "anchors", "peer", "task", "findings"}
+    if ours and not _STREAM.fullmatch(record.stream):
+        yield f"stands in {record.stream[:80]!a}, which is no name of a stream"
+    elif record.type in EVENTS_TABLE:
+        places = STREAMS_TABLE.get(record.type) or STREAMS_TABLE[record.type.split(".")[0]]
+        if not re.fullmatch(places, record.stream):
+            yield f"a {record.type} does not belong into {record.stream[:80]!a}"
+
+
+class Beside:
+    """The shown events in log order, by what they have in common with others."""
+
+    def __init__(self, shown: Shown) -> None:
+        self.shown = shown
+        self.peers: dict[str, str] = {}  # of each stream the peer that it names first
+        self.urls: dict[str, str] = {}  # of each peer the url
+        self.ids: dict[tuple[Json, ...], int] = {}  # where a message, or one that answers it, first gave these ids
+        self.following: dict[int, Record] = {}  # of each event the first message behind it in its stream
+        waiting: dict[str, list[int]] = defaultdict(list)
+        for record in sorted(shown.records.values(), key=lambda record: record.n):
+            peer, url = record.text("peer"), record.text("peer_url")
+            if peer is not None:
+                self.peers.setdefault(record.stream, peer)
+                if url:
+                    self.urls.setdefault(peer, url)
+            if record.type == "message.recorded.v1":
+                self.following |= dict.fromkeys(waiting.pop(record.stream, []), record)
+                asked = shown.named(record, "answers")
+                for message in (record, *([asked] if asked is not None else [])):
+                    self.ids.setdefault((message.n, *_ids(record)), record.n)
+            waiting[record.stream].append(record.n)
+
+
+def _ids(record: Record) -> tuple[Json, Json]:
+    return record.data.get("task_id"), record.data.get("context_id")
+
+
+def _check_peer(record: Record, beside: Beside) -> Iterator[str]:
+    peer, url = record.text("peer"), record.text("peer_url")
+    kind, _, owner = record.stream.partition(":")
+    if peer is None:
+        return
+    if (kind == "peer" and peer != owner) or (kind == "task" and peer != beside.peers[record.stream]):
+        yield "has another peer than its stream"
+    if url and url[:1024] != beside.urls[peer][:1024]:
+        yield "gives its peer another url than an event before it"
+
+
+def _check_of_task(record: Record, beside: Beside) -> Iterator[str]:  # noqa: C901, PLR0912 - a case a type of event
+    named = beside.shown.named
+    match record.type:
+        case "message.recorded.v1":
+            yield from _check_answer(record, named(record, "answers"))
+        case "task.bound.v1":
+            asked = named(record, "answers")
+            if asked is not None:
+                given = beside.ids.get((asked.n, *_ids(record)), record.n) < record.n
+                if not given or (asked.type, asked.stream) != ("message.recorded.v1", record.stream):
+                    yield f"binds other ids than what answered event {asked.n} gave"
+        case "task.adopted.v1":
+            said = beside.following.get(record.n)
+            if said is None or _ids(said) != _ids(record):
+                yield "adopts other ids than the message behind it names"
+        case "contract.captured.v1" | "contract.reconstructed.v1":
+            yield from _check_pin(record)
+            fetch = named(record, "fetch")
+            if fetch is not None:
+                names = ("form", "seed0") if fetch.type == "card.fetched.v1" else ("form",)
+                yield from _check_named_card(record, fetch, names)
+        case "freshness.decided.v1":
+            yield from _check_refetch(record, named(record, "card"), named(record, "refetch"))
+        case "send.aborted.v1":
+            yield from _check_abort(record, beside.shown)
+        case "content.erased.v1":
+            refs = [as_object(ref) for ref in cast("list[Json]", record.data["records"])]
+            if any(ref["stream"] != record.stream or (number(ref["ver"]) or 0) >= record.ver for ref in refs):
+                yield "lists events that are not before it in its stream"
+        case _:
+            pass
+
+
+def _check_of_others(record: Record, shown: Shown) -> Iterator[str]:  # noqa: C901, PLR0912 - a case a type of event
+    data = record.data
+    status = number(data.get("status"))
+    succeeded = status is not None and 200 <= status < 300  # noqa: PLR2004 - HTTP
+    match record.type:
+        case "contract.accepted.v1":
+            fetch = shown.named(record, "fetch")
+            if fetch is not None:
+                yield from _check_named_card(record, fetch, ("form",))
+                if fetch.type != "card.fetched.v1" or data["new_hash"] != fetch.data.get("contract_hash"):
+                    yield f"takes on another contract than event {fetch.n} brought"
+        case "card.fetched.v1":
+            stands = shown.named(record, "not_modified")
+            if not (status == 304 if "not_modified" in data else succeeded):  # noqa: PLR2004 - HTTP
+                yield f"its status {status} does not go with what it brought"
+            if stands is not None:
+                repeated = [name for name in ("form", "seed0", "interfaces") if name in data]
+                yield from _check_named_card(record, stands, repeated)
+        case "card.fetch_failed.v1":
+            if data["outcome"] == "status" and (status is None or succeeded):
+                yield "failed by a status that is no failure"
+        case "finding.acknowledged.v1":
+            finding = shown.named(record, "violation")
+            if finding is not None and (finding.type, finding.stream) != ("violation.detected.v1", record.stream):
+                yield f"acknowledges event {finding.n}, which is no finding of its stream"
+        case "ledger.opened.v1":
+            if data["origin"] != record.log or record.ver != 0:
+                yield "does not open the log that it stands in"
+        case _:
+            pass
+
+
+def _check_answer(record: Record, asked: Record | None) -> Iterator[str]:
+    data = record.data
+    leg, side = data["leg"], data.get("side")
+    goes_out = (leg == "request") != (side == "server")
+    if leg in _LEGS and data["direction"] in {"in", "out"} and data["direction"] != ("out" if goes_out else "in"):
+        yield "has a direction that its leg cannot have on its side"
+    if asked is None:
+        return
+    if asked.type != "message.recorded.v1" or asked.data["leg"] not in {"request", "push"}:
+        yield f"answers event {asked.n}, which is no request"
+        return
+    if asked.stream != record.stream or asked.n > record.n:
+        yield f"answers event {asked.n}, which is not before it in its stream"
+        return
+    for name in ("url", "binding", "side", "method", "method_spelled"):
+        repeats = name not in {"method", "method_spelled"} or name in data or leg not in {"error", "stream-end"}
+        if repeats and not _alike(data.get(name), asked.data.get(name)):
+            yield f"its {name} is not that of the request at {asked.n}"
+
+
+def _alike(one: Json, other: Json) -> bool:
+    """Compare two fields, where either may have `*` for octets of a secret."""
+    if isinstance(one, str) and isinstance(other, str):
+        return len(one) == len(other) and all(a == b or "*" in {a, b} for a, b in zip(one, other, strict=True))
+    return same(one, other)
+
+
+def _check_pin(record: Record) -> Iterator[str]:
+    data = record.data
+    if record.type != "contract.captured.v1" or data.get("side") == "server":
+        return  # then it is what the client attached
+    frozen = {"contractHash": data.get("contract_hash"), "form": data["form"], "origin": record.log}
+    frozen["task"] = record.stream.removeprefix("task:")
+    for name, value in as_object(data.get("pin")).items():
+        if name in frozen and value != frozen[name]:
+            yield f"its pin has another {name} than is frozen"
+
+
+def _check_named_card(record: Record, fetch: Record, names: Iterable[str]) -> Iterator[str]:
+    if fetch.data.get("peer", record.data["peer"]) != record.data["peer"] or fetch.n > record.n:
+        yield f"names event {fetch.n}, which is of another peer, or later"
+    for name in names:
+        if not same(record.data.get(name), fetch.data.get(name)):
+            yield f"its {name} is not that of the fetch at {fetch.n}"
+
+
+def _check_refetch(record: Record, card: Record | None, again: Record | None) -> Iterator[str]:
+    for fetch in (card, again):
+        if fetch is not None:
+            yield from _check_named_card(record, fetch, ())
+    outcome = as_object(as_object(record.data["inputs"]).get("refetch")).get("outcome")
+    if outcome is None or again is None:
+        return
+    flags, found = again.data.get("flags"), again.data.get("contract_hash")
+    failed = again.type != "card.fetched.v1" or (isinstance(flags, list) and "not-a-card" in flags)
+    before = card.data.get("contract_hash") if card is not None else None
+    fits = failed == (outcome == "failed") and (outcome != "304" or again.data.get("status") == 304)  # noqa: PLR2004
+    if not failed and found is None:
+        fits = fits and outcome == "undecidable"
+    elif not failed and before is not None:
+        fits = fits and (outcome == "contract" if found != before else outcome != "undecidable")
+    if not fits:
+        yield f"was decided on another outcome than the fetch at {again.n} had"
+
+
+def _check_abort(record: Record, shown: Shown) -> Iterator[str]:
+    data, decision = record.data, shown.places.get((record.stream, record.ver - 1))
+    if data["requests"] != 0:
+        yield "says that nothing left, and that requests did"
+    if decision is None or decision.type != "freshness.decided.v1" or decision.data["decision"] != "abort-before-send":
+        yield "has no decision to abort before it"
+        return
+    if data["reason"] != decision.data["reason"]:
+        yield "has another reason than the decision before it"
+    for name, where in (("old_hash", "card"), ("new_hash", "refetch")):
+        fetch = shown.named(decision, where)
+        if fetch is not None and data.get(name) != fetch.data.get("contract_hash"):
+            yield f"its {name} is not that of the fetch at {fetch.n}"
+
+
 def check_content(bundle: Bundle, shown: Shown) -> None:
     """Hold what records say of their own octets, and of each other, against them (R)."""
     checks: dict[str, Callable[[Record, Shown], Iterable[str]]] = {
@@ -2863,6 +3080,7 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     answers["X"] = _judge_holes(bundle, shown, claims)
     check_findings(bundle, shown, keys)  # step 11
     check_engine(bundle, head)
+    check_places(bundle, shown)
     check_content(bundle, shown)
     held = "statements, hashes of cards and contracts, and freshness decisions hold"
     if shown.open:

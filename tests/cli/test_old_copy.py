@@ -127,6 +127,6 @@ def test_a_head_kept_elsewhere_by_a_later_key_is_left_there(run: Run, ledger: Pa
     (ledger / "config.toml").write_text(f'[anchor]\nfiles = ["{home / "kept"}"]\n')
     result = run("--ledger", ledger, "checkpoint", "sign")
     said = one_line(result)
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "Leave the file there: if the log key was replaced since, this database is an old copy" in said
     assert "or no file" not in said

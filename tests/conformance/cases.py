@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.conformance import (
+    beside_cases,
     erasure_cases,
     file_cases,
     finding_cases,
@@ -36,6 +37,7 @@ _MODULES = (
     head_cases,
     time_cases,
     finding_cases,
+    beside_cases,
     packed_cases,
 )
 

@@ -66,6 +66,10 @@ class Remaking:
         change(record)
         self.records[n] = canonical(record)
 
+    def record(self, n: int) -> JsonObject:
+        """Return a record as an object."""
+        return cast("JsonObject", parse_canonical(self.records[n]))
+
     def data(self, n: int, **fields: Json) -> None:
         """Set fields of an event."""
         self.change(n, lambda record: cast("JsonObject", record["data"]).update(fields))

@@ -9,6 +9,7 @@ from tests.conformance.material import log
 from tests.conformance.remaking import Remaking, tag
 from tests.conformance.sealing import sealed
 from tests.conformance.table import Made, row
+from tests.divergence.story import PEER
 from tests.evidence.forging import repacked
 from tests.evidence.refitting import signed_again, without
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 POLL = 13
 FINDING = 16
-LATE: tuple[str, JsonObject] = ("task.snapshot.v1", {"peer": "00" * 16, "task_id": "T-late"})
+LATE: tuple[str, JsonObject] = ("task.snapshot.v1", {"peer": PEER, "task_id": "T-late"})
 """An event that says nothing, and may stand in the stream of a task as in that of a peer."""
 
 
@@ -79,7 +80,7 @@ def _other_tag(made: Remaking) -> None:
 
 def _tag_twice(made: Remaking) -> None:
     """Append an event to a peer's stream whose leaf carries the tag of one of the task's."""
-    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
+    n = made.append(f"peer:{PEER}", *LATE)
     made.tags[n] = made.tags[POLL]
 
 
@@ -100,13 +101,13 @@ def _version_left_out(made: Remaking) -> None:
 
 def _next_under_other_name(made: Remaking) -> None:
     """Show the task's next leaf as an event of a peer."""
-    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
+    n = made.append(f"peer:{PEER}", *LATE)
     made.tags[n] = tag(made.stream_key(_task()), 11)
 
 
 def _finding_under_other_name(made: Remaking) -> None:
     """Show the leaf of the next finding as an event of a peer."""
-    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
+    n = made.append(f"peer:{PEER}", *LATE)
     made.tags[n] = tag(made.stream_key(f"findings:{log().task}"), 1)
 
 
@@ -119,8 +120,9 @@ def _of_another_task(made: Remaking) -> None:
 
 
 def _of_another_peer(made: Remaking) -> None:
-    n = made.append("peer:00112233445566778899aabbccddeeff", *LATE)
+    n = made.append(f"peer:{PEER}", *LATE)
     other = f"peer:{'0' * 32}"
+    made.data(n, peer="0" * 32)
     made.change(n, lambda record: record.update(stream=other, ver=5, prev="0" * 64))
     made.rows[n] = made.rows[n]._replace(stream=other, ver=5)
     made.tags[n] = "0" * 64

@@ -20,6 +20,7 @@ from a2a_ledger.codec import (
 from a2a_ledger.events import MessageRecorded
 from a2a_ledger.export import export_task
 from a2a_ledger.store import KeyStore
+from tests.divergence.story import PEER
 from tests.evidence.recorded import dispute, opened
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def marked_ledger(place: Path) -> Marked:
 
 def said() -> MessageRecorded:
     """Return a push that nothing refers to."""
-    return MessageRecorded(peer="ab" * 16, direction="in", leg="push", binding="JSONRPC", url="https://a.example/")
+    return MessageRecorded(peer=PEER, direction="in", leg="push", binding="JSONRPC", url="https://a.example/")
 
 
 def files_with(place: Path, octets: bytes) -> set[str]:

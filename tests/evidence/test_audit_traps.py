@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_ledger.anchors.held import ANCHORS
 from a2a_ledger.audit import audit_ledger
 from a2a_ledger.events import CheckpointAnchored, KeyAdded, KeyRevoked, MessageRecorded
 from a2a_ledger.keys import COSIGNATURE, Verifier, generate
@@ -16,6 +17,7 @@ from a2a_ledger.note import Note, SignatureLine, cosignature_message, parse_note
 from a2a_ledger_projections import peers, task_contracts, waits
 from a2a_ledger_projections.base import differences
 from a2a_ledger_projections.view import create_table
+from tests.divergence.story import PEER
 from tests.evidence.conftest import reopened
 from tests.evidence.recorded import entropy
 
@@ -224,13 +226,37 @@ def test_a_head_that_the_reader_kept_and_the_database_lacks(copy: Path) -> None:
     assert (fault.kind, fault.position) == ("checkpoint", size - 1)
 
 
+# ---- Streams
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        ("ledger", "is a message.recorded.v1 and stands in 'ledger', where none belongs"),
+        ("peer:self", "is a message.recorded.v1 and stands in 'peer:self', where none belongs"),
+        ("anchors", "is a message.recorded.v1 and stands in 'anchors', where none belongs"),
+        (f"findings:peer:{PEER}", "where none belongs"),
+        ("peer:00", "stands in 'peer:00', which is no name of a stream"),
+        (f"peer:{PEER}", ""),
+    ],
+)
+def test_an_event_in_a_stream_where_none_belongs_is_a_fault(copy: Path, stream: str, said: str) -> None:
+    with reopened(copy, read_only=False) as ledger:
+        message = MessageRecorded(peer=PEER, direction="in", leg="error", binding="unknown", url="")
+        # As an operator can who has the database: no writer of ours puts it there.
+        (placed,) = ledger.store.recorder.append([ledger.draft(message, stream=stream)], None)
+    faults = [fault for fault in audited(copy).faults if fault.kind == "stream"]
+    assert [fault.position for fault in faults] == ([placed.n] if said else [])
+    assert all(fault.detail.endswith(said) for fault in faults)
+
+
 # ---- Anchors
 
 
 def anchored(place: Path, size: int, root: str, note: bytes, kind: str = "cosignature") -> AuditReport:
     with reopened(place, read_only=False) as ledger:
         event = CheckpointAnchored(origin=ledger.origin, size=size, root=root, holder="witness.example/w", kind=kind)
-        ledger.append([ledger.draft(event, stream="ledger", blobs={"note": note})])
+        ledger.append([ledger.draft(event, stream=ANCHORS, blobs={"note": note})])
         ledger.catch_up()
         ledger.sign_checkpoint()
     return audited(place)

@@ -32,7 +32,8 @@ class AgentStory(LedgerStory):
     ) -> Record:
         """Append one event, the other way round."""
         if isinstance(event, MessageRecorded):
-            event = replace(event, direction="in" if event.direction == "out" else "out", credential=None)
+            flipped = "in" if event.direction == "out" else "out"
+            event = replace(event, direction=flipped, credential=None, side="server")
         return super().add(event, stream, blobs, how)
 
     def serve(self, served: JsonObject, *, url: str = CARD_URL, caller: str = "anonymous", version: str = "") -> Record:

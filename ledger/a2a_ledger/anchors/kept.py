@@ -6,15 +6,17 @@ mark, does not take it back, so a start and an audit see that events are gone (d
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.anchors.contradiction import FOLDER, contradiction
 from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
-from a2a_ledger.errors import LedgerError, SignatureError, StoreError, UsageError
+from a2a_ledger.errors import LedgerError, PolicyError, SignatureError, StoreError, UsageError
 from a2a_ledger.store.log_keys import head_verifiers
 
 if TYPE_CHECKING:
@@ -30,10 +32,17 @@ _MAX = 64 * 1024  # bytes of a head with many cosignatures
 
 
 class Elsewhere(NamedTuple):
-    """Heads that lie outside of the database, each under a name for a report, and what is not there."""
+    """Heads that lie outside of the database, each under a name for a report.
+
+    Attributes:
+        heads: what lies in each place.
+        remarks: which places have nothing: a mount may be away.
+        unread: which have something that cannot be read, so that nobody can hold the log against it.
+    """
 
     heads: dict[str, bytes]
     remarks: list[str]
+    unread: list[str]
 
 
 def keep_in_file(ledger: ContractLedger, path: Path) -> Checkpoint:
@@ -45,6 +54,7 @@ def keep_in_file(ledger: ContractLedger, path: Path) -> Checkpoint:
 
     Raises:
         UsageError: the place is in the ledger, or holds something else than a head of this log.
+        PolicyError: the file holds a head that no key of this log signed.
         RollbackError: the file holds a head of more events than are here.
         ConsistencyError: the file holds a head that is no beginning of this log; both are kept as a fork proof.
         StoreError: it cannot be written, or the head not signed.
@@ -77,7 +87,7 @@ def check_files(ledger: ContractLedger, root: Path) -> None:
         root: the ledger's directory.
 
     Raises:
-        RollbackError, ConsistencyError, UsageError, StoreError: see `check_file`.
+        RollbackError, ConsistencyError, UsageError, PolicyError, StoreError: see `check_file`.
     """
     for name in ledger.settings.anchor.files:
         remark = check_file(ledger, root / name)
@@ -89,7 +99,8 @@ def check_file(ledger: ContractLedger, path: Path) -> str:
     """Hold the head in a file against this log; return a remark where there is none, "" where it fits.
 
     Raises:
-        UsageError: the file holds something else than a head that a key of this log signed.
+        UsageError: the file holds something else than a head of this log.
+        PolicyError: no key that this database names signed the head in it.
         RollbackError, ConsistencyError: see `keep_in_file`.
         StoreError: it cannot be read.
     """
@@ -104,7 +115,7 @@ def check_file(ledger: ContractLedger, path: Path) -> str:
             raise UsageError(f"it is a head of {found}")
         seen = open_checkpoint(raw, head_verifiers(ledger.store))
     except SignatureError as problem:
-        raise UsageError(
+        raise PolicyError(
             f"{path}: expected a head signed by a key that this database names for {ledger.origin}: {problem}. Leave "
             "the file there: if the log key was replaced since, this database is an old copy: restore the newest one; "
             "else find out who wrote the file"
@@ -126,7 +137,7 @@ def heads_elsewhere(root: Path, files: Sequence[str]) -> Elsewhere:
         root: the ledger's directory; the files' paths are relative to it.
         files: as in the settings.
     """
-    found = Elsewhere({}, [])
+    found = Elsewhere({}, [], [])
     for path in sorted((root / FOLDER).glob("[!.]*")):
         try:
             raw = path.read_bytes()
@@ -138,12 +149,25 @@ def heads_elsewhere(root: Path, files: Sequence[str]) -> Elsewhere:
         path = root / name
         try:
             found.heads[f"the head kept in {path}"] = _read(path)
-        except OSError as problem:
+        except (FileNotFoundError, NotADirectoryError) as problem:
             found.remarks.append(f"{path}: no head could be read there ({problem.strerror})")
+        except OSError as problem:
+            found.unread.append(
+                f"the head kept in {path} cannot be read ({problem.strerror}), so the log is not held against it. Give "
+                "this user access to it, or name the file itself"
+            )
     return found
 
 
 def _read(path: Path) -> bytes:
+    """Return the octets of a file, of a long one the beginning.
+
+    Raises:
+        OSError: there is none, it cannot be read, or it is no file: a pipe would never end.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "it is no file")
     with path.open("rb") as file:
         return file.read(_MAX + 1)
 

@@ -20,6 +20,7 @@ from a2a_ledger.codec import (
     changed_holes,
     erased_versions,
     leaf,
+    misplaced,
     read_record,
     sealed_by,
     states_holes,
@@ -192,32 +193,39 @@ class EventPass:
     def _take_record(self, record: Record, t: object, inline: Mapping[bytes, tuple[Part, ...]]) -> None:
         """Check what only the record itself can tell."""
         n, stream = record.n, record.stream
-        ver, c = self._tips.get(stream)
-        if record.ver != ver + 1 or record.prev != c:
-            self._fault("stream", n, f"event {n} is {stream} version {record.ver}; it does not follow version {ver}")
-        self._tips.set(stream, record.ver, record.c)
-        key = self._keys.find(stream)
-        if key is None:
-            if ver < 0:
-                self._fault("key", n, f"the key store has no key of {stream}")
-        else:
-            if record.ver == 0 and not commits_to(stream, key, record.data.get("stream_commitment")):
-                self._fault("key", n, f"{stream} does not commit to the key that the key store has for it")
-            if t != stream_tag(key, record.ver):
-                self._fault("tag", n, f"the leaf of event {n} does not carry the tag of {stream} version {record.ver}")
-                self._tag_fault = True
+        self._check_stream(record, t)
         self._states_holes = self._states_holes or states_holes(record)
         if record.blobs or inline:
             self._check_blobs(record, inline)
         for tag in tags_of(stream, record.type, record.data):
             self.tag_count += 1
             self._tag_sum += hash((tag, n))
-        self._note_redaction(record.n, record.data.get("credential"))
+        self._note_redaction(n, record.data.get("credential"))
         if stream in {"ledger", ANCHORS}:
             self._heads.learn(record, lambda role: self._content(record, role, inline))
         elif record.type == "content.erased.v1":
             self.erased.append(record)
             self._erased |= {(stream, ver) for ver in erased_versions(record)}
+
+    def _check_stream(self, record: Record, t: object) -> None:
+        """Check where a record stands in its stream, and the tag that its leaf has from there."""
+        n, stream = record.n, record.stream
+        ver, c = self._tips.get(stream)
+        if record.ver != ver + 1 or record.prev != c:
+            self._fault("stream", n, f"event {n} is {stream} version {record.ver}; it does not follow version {ver}")
+        self._tips.set(stream, record.ver, record.c)
+        if wrong := misplaced(stream, record.type):
+            self._fault("stream", n, f"event {n} {wrong}")
+        key = self._keys.find(stream)
+        if key is None:
+            if ver < 0:
+                self._fault("key", n, f"the key store has no key of {stream}")
+            return
+        if record.ver == 0 and not commits_to(stream, key, record.data.get("stream_commitment")):
+            self._fault("key", n, f"{stream} does not commit to the key that the key store has for it")
+        if t != stream_tag(key, record.ver):
+            self._fault("tag", n, f"the leaf of event {n} does not carry the tag of {stream} version {record.ver}")
+            self._tag_fault = True
 
     def _note_redaction(self, n: int, marks: Json) -> None:
         for mark in marks if isinstance(marks, list) else []:

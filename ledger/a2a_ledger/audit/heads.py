@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from a2a_ledger.time_token import Certificate
 
 _ALL = 1 << 62  # as a size: beyond every head
+_IF_UNKNOWN = "If another key signed for the log then: get it from its owner, and give it as --trust"
+_IF_ENDED = (
+    "Whoever has that key since can have made this head; if you know that it was made before, give the key as --trust"
+)
 _GONE = (
     "the database does not keep that head: somebody removed it, or the signer crashed right there, and opening the "
     "ledger for writing puts it back"
@@ -50,7 +54,8 @@ class Heads:
         anchored: the largest size over which the signature of somebody else verifies.
         keys: what the log says of its keys, as far as it was read.
         notes: what is no fault and worth saying.
-        unproven: heads from elsewhere that no known key signed: anybody can write such a file, it accuses no log.
+        unproven: heads from elsewhere that no key signed which speaks for them: anybody can write such a file, it
+            accuses no log.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is audited, and what the reader brings
@@ -79,6 +84,7 @@ class Heads:
         self.notes: list[str] = []
         self.unproven: list[str] = []
         self._outside: list[Outside] = []
+        self._met: list[tuple[Outside, bytes | None]] = []  # of the reader's heads: what the log's root is there
         self.due = 0
         with mark.standing() if mark is not None else nullcontext():  # a signer writes first the one, then the other
             if mark is not None:
@@ -86,7 +92,7 @@ class Heads:
             self._next_kept()  # the first look at the database: what is seen of it is as of now
         if mark is not None and not (mark.beside.exists() or mark.apart.exists()):
             self._say_no_mark(mark)
-        self._outside += _read_earlier(earlier, faults)
+        self._outside += self._read_earlier(earlier)
         self._set_due()
 
     def learn(self, record: Record, content: Callable[[str], bytes]) -> None:
@@ -107,10 +113,13 @@ class Heads:
             if at < size:  # only a size below 1 is passed by
                 self._faults.append(Fault("checkpoint", None, f"a kept head has the impossible size {at}"))
             else:
-                self._check(size, note, tree)
+                self._check(size, note, _root(tree))
             self._next_kept()
         for outside in [outside for outside in self._outside if outside.size <= size]:
-            self._check(outside.size, outside.note, tree, outside)
+            if outside.kind == "earlier":  # whether its key speaks for it, a later event may say
+                self._met.append((outside, _root(tree)))
+            else:
+                self._check(outside.size, outside.note, _root(tree), outside)
             self._outside.remove(outside)
         self._set_due()
 
@@ -121,6 +130,8 @@ class Heads:
             at = self._kept[0]
             faults.append(Fault("truncated", size, f"a signed head covers {at} events, the log ends at {size}"))
             self._next_kept()
+        for outside, root in self._met:
+            self._check(outside.size, outside.note, root, outside)
         for outside in self._outside:
             if outside.kind == "earlier" and not self._is_proven(outside):
                 continue
@@ -172,7 +183,8 @@ class Heads:
         )
         self._faults.append(Fault("mark", None, detail))
 
-    def _check(self, size: int, note: object, tree: TreePass, outside: Outside | None = None) -> None:
+    def _check(self, size: int, note: object, root: bytes | None, outside: Outside | None = None) -> None:
+        """Hold a head against the root of the log at its size; None: the leaves up to there are broken."""
         kind, what = (outside.kind, outside.what) if outside else ("checkpoint", f"the head kept for size {size}")
         if outside is not None and kind == "earlier" and not self._is_proven(outside):
             return
@@ -181,7 +193,7 @@ class Heads:
         except Exception as problem:  # noqa: BLE001 - whatever stands in a row, the audit goes on to the next
             self._faults.append(Fault(kind, size - 1, f"{what}: {said(problem)}"))
             return
-        if tree.broken or head.root != tree.root():
+        if head.root != root:
             if outside is None:
                 self._differing.append(size)
             elif size not in self._differing:
@@ -193,13 +205,26 @@ class Heads:
                 self._named.setdefault(size, what)
 
     def _is_proven(self, outside: Outside) -> bool:
-        """Say whether a known key signed a head from elsewhere, and note it if none did."""
+        """Say whether a key signed a head from elsewhere that speaks for it, and note it if none did."""
         try:
             self._open(outside.note, outside.size)
         except LedgerError as problem:
-            self.unproven.append(f"{outside.what}: this head proves nothing about the log: {problem}")
+            ended = self._ended(outside)
+            why = f"{ended}. {_IF_ENDED}" if ended else f"{problem}. {_IF_UNKNOWN}"
+            self.unproven.append(f"{outside.what}: this head proves nothing about the log: {why}")
             return False
         return True
+
+    def _ended(self, outside: Outside) -> str:
+        """Say how a key of the log that signed a head has ended before it; "" where none signed it."""
+        terms = [term for term in self.keys.terms if term.role == "log"]
+        try:
+            signed = open_checkpoint(outside.note, [term.key for term in terms])
+        except LedgerError:
+            return ""
+        return "; ".join(
+            term.why_not(outside.size) for term in terms if any(term.key == key for key, _ in signed.verified)
+        )
 
     def _open(self, note: object, size: int) -> Checkpoint:
         """Read a head and check its signature by a log key of its size, or by one that the reader trusts."""
@@ -209,6 +234,23 @@ class Heads:
         if head.size != size or head.origin != self._origin:
             raise FormatError(f"speaks of size {head.size} of {head.origin}")
         return head
+
+    def _read_earlier(self, earlier: Mapping[str, bytes | str]) -> list[Outside]:
+        """Return the heads that the reader kept, as far as they can be read and are of this log."""
+        found: list[Outside] = []
+        for what, raw in earlier.items():
+            try:
+                note = parse_note(raw)
+                head = parse_checkpoint(note.text)
+            except LedgerError as problem:
+                self._faults.append(Fault("earlier", None, f"{what} cannot be read: {problem}"))
+                continue
+            if head.origin == self._origin:
+                found.append(Outside("earlier", what, head.size, str(note)))
+            else:
+                wrong = f"expected a head of {self._origin}, found one of {head.origin[:80]}"
+                self.unproven.append(f"{what}: {wrong}: it says nothing about this log. Find out who put it there")
+        return found
 
     def _next_kept(self) -> None:
         try:
@@ -239,13 +281,5 @@ def _read_marks(mark: HighWaterMark, faults: list[Fault], notes: list[str]) -> l
     return found
 
 
-def _read_earlier(earlier: Mapping[str, bytes | str], faults: list[Fault]) -> list[Outside]:
-    """Return the heads that the reader kept, as far as they can be read."""
-    found: list[Outside] = []
-    for what, raw in earlier.items():
-        try:
-            note = parse_note(raw)
-            found.append(Outside("earlier", what, parse_checkpoint(note.text).size, str(note)))
-        except LedgerError as problem:
-            faults.append(Fault("earlier", None, f"{what} cannot be read: {problem}"))
-    return found
+def _root(tree: TreePass) -> bytes | None:
+    return None if tree.broken else tree.root()

@@ -12,7 +12,7 @@ fault. A fault is a value, never an exception:
 | `box` | a sealed state does not open: it was changed, or put in another place |
 | `record` | a record is not what its leaf commits to, or not of this log |
 | `envelope` | stream, version or topic beside a record differ from the record |
-| `stream` | a stream's versions or its chain of `prev` break |
+| `stream` | a stream's versions or its chain of `prev` break, or an event stands where none of its type belongs |
 | `tag` | a leaf does not carry its stream's tag, or two leaves carry one |
 | `key` | a key is missing or not the one that the log commits to, a key event is unusable, the key store is damaged |
 | `blob` | a blob is missing, not what its record commits to, cut since it was recorded, or belongs to no record |
@@ -73,7 +73,8 @@ class AuditReport:
         anchored_size: the largest size that somebody else has put a signature to.
         faults: in the order in which they were found.
         notes: what is no fault and worth saying.
-        unproven: heads of `earlier` that no known key signed: they say nothing about the log.
+        unproven: heads of `earlier` that are of another log, or that no key signed which speaks for them, and those
+            that lie there and cannot be read: they say nothing about the log.
     """
 
     events: int
@@ -115,7 +116,7 @@ def audit_ledger(
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
     """Audit an open ledger: its database, its key store, both copies of its mark, and what others hold; see `audit`."""
-    elsewhere = Elsewhere({}, [])
+    elsewhere = Elsewhere({}, [], [])
     if ledger.home is not None:
         elsewhere = heads_elsewhere(ledger.home.root, ledger.settings.anchor.files)
         elsewhere.remarks.extend(complaints(ledger.home.root))
@@ -125,7 +126,12 @@ def audit_ledger(
         ledger.store, mark=ledger.mark, earlier=held, trust=trust, roots=roots, views=views, progress=progress
     )
     faults, notes = check_peer_heads(ledger)
-    return replace(report, faults=(*report.faults, *faults), notes=(*report.notes, *elsewhere.remarks, *notes))
+    return replace(
+        report,
+        faults=(*report.faults, *faults),
+        notes=(*report.notes, *elsewhere.remarks, *notes),
+        unproven=(*report.unproven, *elsewhere.unread),
+    )
 
 
 def audit(  # noqa: PLR0913 - one argument for each thing that is looked at

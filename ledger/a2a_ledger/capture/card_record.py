@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -31,6 +30,7 @@ from a2a_ledger.codec import canonical
 from a2a_ledger.contract import FORM, contract_of, seed0
 from a2a_ledger.events import CardFetched, CardFetchFailed, Interface
 from a2a_ledger.wire import header
+from a2a_ledger.wire.caching import forbids_keeping, max_age, seconds
 from a2a_ledger.wire.jsontext import lift
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ _SUCCESS = range(200, 300)
 _INTERFACE_OCTETS = 24 * 1024
 _MAX_PLACES = 32
 _MAX_PLACE = 256
-_MAX_AGE = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?(\d{1,10})\"?\s*(?=,|$)", re.IGNORECASE | re.ASCII)
-_NO_CACHE = re.compile(r"(?:^|,)\s*no-(?:cache|store)\s*(?=,|=|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +240,9 @@ def card_event(  # noqa: PLR0913 - see message_event
         asked_modified_since=ask.modified_since,
         etag=_stated(headers, "etag", wanted),
         last_modified=_stated(headers, "last-modified", wanted),
-        max_age=_max_age(headers),
-        age=_seconds(header(headers, "age")),
-        no_cache=True if _NO_CACHE.search(header(headers, "cache-control") or "") else None,
+        max_age=max_age(header(headers, "cache-control")),
+        age=seconds(header(headers, "age")),
+        no_cache=forbids_keeping(header(headers, "cache-control")) or None,
         date=_stated(headers, "date", wanted),
         task=ask.task,
         credential=_marks(ask, at),
@@ -385,12 +383,3 @@ def _stated(headers: Headers, name: str, wanted: Sequence[bytes] = ()) -> str | 
     """Return a header's text where it fits a record; longer ones are in the header's blob alone."""
     text = header(headers, name)
     return lift(starred(text, wanted) if text else text, set())
-
-
-def _seconds(text: str | None) -> int | None:
-    return int(text) if text and len(text) <= 10 and text.isascii() and text.isdigit() else None  # noqa: PLR2004 - digits of three centuries
-
-
-def _max_age(headers: Headers) -> int | None:
-    found = _MAX_AGE.search(header(headers, "cache-control") or "")
-    return int(found[1]) if found else None

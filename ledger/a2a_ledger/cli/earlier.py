@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.keys import Verifier
     from a2a_ledger.store import Store
-    from a2a_ledger.verify.key_events import KeyTerm
 
 
 def trusted_keys(trust: Sequence[str]) -> list[Verifier]:
@@ -70,16 +69,7 @@ def signed_head(store: Store, path: Path, raw: bytes) -> tuple[Checkpoint, str]:
     by = [term for term in terms if any(term.key == key for key, _ in signed.verified)]
     if any(term.covers(head.size) for term in by):
         return head, ""
-    return head, "; ".join(_why_not(term, head.size) for term in by)
-
-
-def _why_not(term: KeyTerm, size: int) -> str:
-    """Say why a key does not speak for a head of this size."""
-    if term.revoked is not None and size > term.revoked:
-        return f"signed over {size} events by {term.key.vkey}, which is revoked for heads larger than {term.revoked}"
-    if term.retired is not None and size > term.retired:
-        return f"signed over {size} events by {term.key.vkey}, which was retired at event {term.retired}"
-    return f"signed over {size} events by {term.key.vkey}, which was added later, at event {term.added}"
+    return head, "; ".join(term.why_not(head.size) for term in by)
 
 
 def against(store: Store, path: Path, head: Checkpoint) -> list[Fault]:

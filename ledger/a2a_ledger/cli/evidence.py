@@ -238,8 +238,8 @@ def verify(  # noqa: PLR0913 - one argument an option
 def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...], trust: tuple[str, ...]) -> None:
     """Recompute everything and name each fault. Exit 1 on any.
 
-    Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models. Exit 3 if a head that you gave is
-    signed by no known key.
+    Events, leaves, tiles, signed heads, high-water mark, lookup tags, read models. Exit 3 if a head that you gave,
+    or that is kept elsewhere, cannot be read or is signed by no key that speaks for it.
     """
     from a2a_ledger.audit import audit_ledger  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.cli.earlier import head_of, trusted_keys  # noqa: PLC0415 - a heavy import belongs to the verb
@@ -259,7 +259,7 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
     else:
         _print_audit(report)
     for line in report.unproven:
-        note(clean(f"{line}. If another key signed for the log then: get it from its owner, and give it as --trust."))
+        note(clean(f"{line}."))
     context.exit(DISPROVED if report.faults else UNDECIDED if report.unproven else 0)
 
 

@@ -60,6 +60,7 @@ from a2a_ledger.codec.holes import (
     says_erased,
     states_holes,
 )
+from a2a_ledger.codec.placing import PLACES, STREAM_KINDS, STREAM_NAMES, misplaced
 from a2a_ledger.codec.record import HOWS, KEPT, MAX_RECORD, BlobRef, Parts, Record, StoredParts, read_parts, read_record
 from a2a_ledger.codec.tags import finding_tag, tags_of
 from a2a_ledger.errors import FormatError
@@ -78,8 +79,11 @@ __all__ = [
     "MAX_SAFE",
     "NEVER_CUT",
     "NONCES",
+    "PLACES",
     "SEALED_ROW",
     "SECRET",
+    "STREAM_KINDS",
+    "STREAM_NAMES",
     "BlobRef",
     "Boxes",
     "Content",
@@ -107,6 +111,7 @@ __all__ = [
     "first_stated",
     "later_holes",
     "leaf",
+    "misplaced",
     "pack_container",
     "pack_parts",
     "pack_sealed",

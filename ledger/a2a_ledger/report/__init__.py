@@ -28,6 +28,7 @@ SCRIPTS = (
         "records",
         "signed",
         "stated",
+        "beside",
         "verify",
     ),
     *("build", "words", "octetview", "cards", "view", "main"),

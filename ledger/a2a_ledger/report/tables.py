@@ -12,6 +12,7 @@ import typing
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import KINDS, LARGER, NEEDED, ONLY_PACKED
+from a2a_ledger.codec import PLACES, STREAM_KINDS, STREAM_NAMES
 from a2a_ledger.divergence import RULE_SETS, RULES
 from a2a_ledger.events import EVENT_TYPES, Json
 from a2a_ledger.verify.report import TITLES
@@ -33,11 +34,14 @@ def tables() -> JsonObject:
         "needed": list(NEEDED),
         "not_all": NOT_ALL,
         "not_claimed": list(NOT_CLAIMED),
+        "places": dict(PLACES),
         "rule_sets": {name: [*sorted(rules)] for name, rules in RULE_SETS.items()},
         "rules": {
             name: {"not_established": list(rule.not_established), "rule_class": rule.rule_class}
             for name, rule in RULES.items()
         },
+        "stream_kinds": list(STREAM_KINDS),
+        "stream_names": STREAM_NAMES,
         "titles": dict(TITLES),
     }
 

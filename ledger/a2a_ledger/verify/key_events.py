@@ -42,6 +42,15 @@ class KeyTerm(NamedTuple):
             and (self.revoked is None or size <= self.revoked)
         )
 
+    def why_not(self, size: int) -> str:
+        """Say why the key does not speak for a head of this size, of one that it signed."""
+        signed = f"signed over {size} events by {self.key.vkey}"
+        if self.revoked is not None and size > self.revoked:
+            return f"{signed}, which is revoked for heads larger than {self.revoked}"
+        if self.retired is not None and size > self.retired:
+            return f"{signed}, which was retired at event {self.retired}"
+        return f"{signed}, which was added later, at event {self.added}"
+
 
 @dataclass(slots=True)
 class Keys:

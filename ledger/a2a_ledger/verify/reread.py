@@ -22,14 +22,17 @@ from a2a_ledger.divergence.reading import (
     MESSAGE,
     RECONSTRUCTED,
     content,
+    json_object,
     leg_of,
     members,
-    ref,
     request_leg_of,
     text,
 )
 from a2a_ledger.events import EVENT_TYPES
 from a2a_ledger.signature.peer_keys import ADDED, recorded_keys
+from a2a_ledger.verify.agreeing import DIRECTIONS, LEGS, Difference, disagreements
+from a2a_ledger.verify.beside import Beside
+from a2a_ledger.verify.card_fields import differences_of_answer, differences_of_card
 from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
 from a2a_ledger.verify.pinned import MANIFEST, differences_of_decision, differences_of_manifest
 
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
 
 _HASHES = ("raw_hash", "document_hash", "contract_hash")
 _SAYINGS = frozenset({"response", "stream-event", "push"})
-_LEGS = frozenset({"request", "stream-end", "error", *_SAYINGS})
-_DIRECTIONS = frozenset({"in", "out"})
 _UNJUDGED = "this version does not know that, so nobody judged it"
 
 CARD_SERVED = "card.served.v1"
@@ -58,27 +59,15 @@ class Reread(NamedTuple):
     left: list[str]
 
 
-class _Difference(NamedTuple):
-    """One thing that a record says otherwise than its source; `open` says why that proves nothing, if so."""
-
-    what: str
-    open: str = ""
-
-
-class _Found:
+class _Found(Beside):
     """The shown records by place."""
 
     def __init__(self, records: Mapping[int, Record]) -> None:
+        super().__init__(records)
         self.streams: dict[str, list[Record]] = {}
         for record in records.values():
             self.streams.setdefault(record.stream, []).append(record)
-        self._places = {(record.stream, record.ver): record for record in records.values()}
         self.card_keys = recorded_keys(records[n] for n in sorted(records))
-
-    def named(self, record: Record, name: str) -> Record | None:
-        """Return the event that a field of a record refers to; None: none, or it is not shown."""
-        there = ref(record.data, name)
-        return None if there is None else self._places.get((there["stream"], there["ver"]))
 
 
 def reread(records: Mapping[int, Record]) -> Reread:
@@ -92,7 +81,7 @@ def reread(records: Mapping[int, Record]) -> Reread:
     left: list[str] = []
     for record in records.values():
         check = _CHECKS.get(record.type, _unknown)
-        for difference in check(record, found):
+        for difference in (*disagreements(record, found), *check(record, found)):
             sentence = f"{record_file(record.n)}: {difference.what}"
             if difference.open:
                 left.append(f"{sentence} ({difference.open})")
@@ -101,10 +90,10 @@ def reread(records: Mapping[int, Record]) -> Reread:
     return Reread(faults, left)
 
 
-def _unknown(record: Record, _: _Found) -> Iterable[_Difference]:
+def _unknown(record: Record, _: _Found) -> Iterable[Difference]:
     """What this version does not know, it cannot judge; on what the log says of its keys no judgement rests."""
     if record.type not in EVENT_TYPES and record.stream != "ledger":
-        yield _Difference(f"an event of type {record.type[:80]}", _UNJUDGED)
+        yield Difference(f"an event of type {record.type[:80]}", _UNJUDGED)
 
 
 def _gap(record: Record, roles: Iterable[str]) -> str:
@@ -117,27 +106,41 @@ def _gap(record: Record, roles: Iterable[str]) -> str:
     return ""
 
 
-def _fetched(record: Record, found: _Found) -> Iterable[_Difference]:
+def _fetched(record: Record, found: _Found) -> Iterable[Difference]:
     data = record.data
+    yield from map(Difference, differences_of_answer(record))
     if "not_modified" in data:
         stands = found.named(record, "not_modified")
         if stands is not None:
             yield from _as_fetched(record, stands, "not_modified")
             if data.get("signature", stands.data.get("signature")) != stands.data.get("signature"):
-                yield _Difference(f"signature is not that of the fetch at {stands.n}, whose octets it says stand")
+                yield Difference(f"signature is not that of the fetch at {stands.n}, whose octets it says stand")
         return
     gap = _gap(record, ["body"])
     card = read_card(content(record, "body") or b"")
     yield from _hashed(record, card, gap)
+    yield from (Difference(what, gap) for what in differences_of_card(record, card))
+    yield from _within(record, found, gap)
     if not gap:
-        yield from map(_Difference, contradictions(record, card, found.card_keys))
+        yield from map(Difference, contradictions(record, card, found.card_keys))
 
 
-def _served(record: Record, _: _Found) -> Iterable[_Difference]:
+def _within(record: Record, found: _Found, gap: str) -> Iterable[Difference]:
+    """A card that came as the answer of a method is what that answer holds."""
+    message = found.named(record, "within")
+    if message is None:
+        return
+    body, card = content(message, "body") or b"", content(record, "body") or b""
+    said = (json_object(body) or {}).get("result")
+    if card != body and (said is None or said != json_object(card)):
+        yield Difference(f"its card is not that of the message at {message.n}", gap or _gap(message, ["body"]))
+
+
+def _served(record: Record, _: _Found) -> Iterable[Difference]:
     yield from _hashed(record, read_card(content(record, "body") or b""), _gap(record, ["body"]))
 
 
-def _hashed(record: Record, card: Card, gap: str) -> Iterable[_Difference]:
+def _hashed(record: Record, card: Card, gap: str) -> Iterable[Difference]:
     """The hashes of a record are those of the card in its body."""
     data = record.data
     contract = contract_of(card)
@@ -147,50 +150,62 @@ def _hashed(record: Record, card: Card, gap: str) -> Iterable[_Difference]:
         "contract_hash": contract.hash if contract else None,
     }
     if data.get("form") != FORM:
-        yield _Difference(f"its contract hash is of form {data.get('form')}", f"here is {FORM}")
+        yield Difference(f"its contract hash is of form {data.get('form')}", f"here is {FORM}")
         del made["contract_hash"]
     for name, value in made.items():
         if data.get(name) != value:
-            yield _Difference(f"{name} is not that of the card that was served", gap)
+            yield Difference(f"{name} is not that of the card that was served", gap)
 
 
-def _key_added(record: Record, _: _Found) -> Iterable[_Difference]:
+def _key_added(record: Record, _: _Found) -> Iterable[Difference]:
     problem = key_contradiction(record.data)
     if problem:
-        yield _Difference(problem)
+        yield Difference(problem)
 
 
-def _as_fetched(record: Record, fetch: Record, where: str) -> Iterable[_Difference]:
+def _as_fetched(record: Record, fetch: Record, where: str) -> Iterable[Difference]:
     """The hashes of a record are those of the fetch that it names; an agent's capture names the card that it served."""
     if fetch.type != CARD_FETCHED and not (fetch.type == CARD_SERVED and where == "fetch"):
-        yield _Difference(f"{where} names event {fetch.n}, which is no card fetch")
+        yield Difference(f"{where} names event {fetch.n}, which is no card fetch")
     for name in _HASHES:
         if name in record.data and record.data[name] != fetch.data.get(name):
-            yield _Difference(f"{name} is not that of the fetch at {fetch.n}, which {where} names")
+            yield Difference(f"{name} is not that of the fetch at {fetch.n}, which {where} names")
 
 
-def _captured(record: Record, found: _Found) -> Iterable[_Difference]:
+def _captured(record: Record, found: _Found) -> Iterable[Difference]:
     data = record.data
     for role in ("contract", "terms"):
         recorded, octets = text(data, f"{role}_hash"), content(record, role)
         if octets is None and recorded is not None and role == "contract":
-            yield _Difference(f"{role}_hash stands without the {role} itself", "the record has no such blob")
+            yield Difference(f"{role}_hash stands without the {role} itself", "the record has no such blob")
         elif octets is not None and recorded != f"sha256:{sha256(octets).hexdigest()}":
-            yield _Difference(f"{role}_hash is not that of its blob {role}", _gap(record, [role]))
+            yield Difference(f"{role}_hash is not that of its blob {role}", _gap(record, [role]))
     fetch = found.named(record, "fetch")
     if fetch is not None:
         yield from _as_fetched(record, fetch, "fetch")
     elif "contract_hash" in data and "fetch" not in data and record.type == CAPTURED:
-        yield _Difference("freezes a contract of no fetch", "it names none")
+        yield Difference("freezes a contract of no fetch", "it names none")
+    yield from _pinned(record, found)
 
 
-def _manifest(record: Record, found: _Found) -> Iterable[_Difference]:
+def _pinned(record: Record, found: _Found) -> Iterable[Difference]:
+    """The pin of a capture is the one in the message that opens the task; a client says what it meant to attach."""
+    request = found.next_message(record)
+    if request is None:
+        return
+    carried = request_leg_of(request).pin
+    by_client = record.type == CAPTURED and record.data.get("side") != "server"
+    if not (by_client and carried is None) and record.data.get("pin") != carried:
+        yield Difference(f"its pin is not that of the message at {request.n}", _why_open(request))
+
+
+def _manifest(record: Record, found: _Found) -> Iterable[Difference]:
     gap = "the record has no such blob" if "manifest" not in record.blobs else _gap(record, ["manifest"])
     for what in differences_of_manifest(record, found.streams.get("ledger", ())):
-        yield _Difference(what, gap)
+        yield Difference(what, gap)
 
 
-def _decided(record: Record, found: _Found) -> Iterable[_Difference]:
+def _decided(record: Record, found: _Found) -> Iterable[Difference]:
     yield from _decided_under_manifest(record, found)
     card = members(members(record.data.get("inputs")).get("card"))
     fetch = found.named(record, "card")
@@ -198,11 +213,11 @@ def _decided(record: Record, found: _Found) -> Iterable[_Difference]:
         return
     if fetch is None:
         if "card" not in record.data:
-            yield _Difference("was decided about a card of no fetch", "it names none")
+            yield Difference("was decided about a card of no fetch", "it names none")
         return  # a fetch that is not shown is said by the references
     contract = fetch.data.get("contract_hash")
     if card.get("contract") != contract:
-        yield _Difference(f"was decided about another contract than the fetch at {fetch.n} brought")
+        yield Difference(f"was decided about another contract than the fetch at {fetch.n} brought")
     # The newest answer that says the same counts: the fetch itself, or a later one.
     at = text(card, "fetched_at")
     if not any(
@@ -210,18 +225,18 @@ def _decided(record: Record, found: _Found) -> Iterable[_Difference]:
         for answer in found.streams.get(fetch.stream, ())
         if fetch.ver <= answer.ver and answer.n < record.n and answer.type == CARD_FETCHED
     ):
-        yield _Difference(f"was decided about a fetch at {at}", "no shown fetch of that contract is of that time")
+        yield Difference(f"was decided about a fetch at {at}", "no shown fetch of that contract is of that time")
 
 
-def _decided_under_manifest(record: Record, found: _Found) -> Iterable[_Difference]:
+def _decided_under_manifest(record: Record, found: _Found) -> Iterable[Difference]:
     if not members(members(record.data.get("inputs")).get("manifest")):
         return
     manifest = found.named(record, "manifest")
     if manifest is not None:
         for what in differences_of_decision(record, manifest, found.named(record, "card")):
-            yield _Difference(what)
+            yield Difference(what)
     elif "manifest" not in record.data:
-        yield _Difference("was decided with a manifest of no event", "it names none")
+        yield Difference("was decided with a manifest of no event", "it names none")
 
 
 def same_time(one: str | None, other: str) -> bool:
@@ -232,26 +247,27 @@ def same_time(one: str | None, other: str) -> bool:
         return False
 
 
-def _message(record: Record, _: _Found) -> Iterable[_Difference]:
+def _message(record: Record, _: _Found) -> Iterable[Difference]:
     data = record.data
     kind = text(data, "leg")
-    if kind not in _LEGS or data.get("direction") not in _DIRECTIONS:
-        yield _Difference(f"a message {data.get('direction')!s:.40} of leg {kind!s:.40}", _UNJUDGED)
+    if kind not in LEGS or data.get("direction") not in DIRECTIONS:
+        yield Difference(f"a message {data.get('direction')!s:.40} of leg {kind!s:.40}", _UNJUDGED)
     if kind == "request":
         read: Leg = request_leg_of(record)
-        said: tuple[str, ...] = ("method", "message_id", "task_id", "context_id")
+        said: tuple[str, ...] = ("method", "message_id", "task_id", "context_id", "tenant")
     elif kind in _SAYINGS:
-        read, said = leg_of(record), ("message_id", "task_id", "context_id", "state", "state_read")
+        read, said = leg_of(record), ("message_id", "task_id", "context_id", "state", "state_read", "tenant")
     else:
         return
     made: dict[str, Json] = {name: cast("Json", getattr(read, name)) for name in said}
+    made["wire_version"] = read.version
     if kind in _SAYINGS:
         made["pin"] = None if read.pin is None else cast("Json", read.pin)
         made["pin_seen"] = True if read.is_task else None
         made["error_code"] = read.error.code if read.error else None
     differing = [name for name, value in made.items() if data.get(name) != value]
     if differing:
-        yield _Difference(f"its content gives another {', '.join(differing)}", _why_open(record))
+        yield Difference(f"its content gives another {', '.join(differing)}", _why_open(record))
 
 
 def _why_open(record: Record) -> str:

@@ -53,7 +53,7 @@ class Shown {
   /** Read every record that the index lists; `leaves` maps a log index to {n, c, t, raw}. */
   static async of(bundle, rows, leaves, origin) {
     const shown = new Shown();
-    Object.assign(shown, { bundle, leaves, origin, used: new Set(), records: new Map(), streams: new Map(), keyed: new Set() });
+    Object.assign(shown, { bundle, leaves, origin, used: new Set(), records: new Map(), places: new Map(), streams: new Map(), keyed: new Set() });
     Object.assign(shown, { gaps: [], faults: [], streamFaults: [], unresolved: [], unread: [], erased: [] });
     for (const row of rows) await shown.take(row);
     for (const [stream, records] of shown.streams) {
@@ -77,6 +77,7 @@ class Shown {
       const record = this.readRecord(name, row);
       for (const [role, blob] of Object.entries(record.blobs)) record.parts[role] = await this.readBlob(row.n, role, blob);
       this.records.set(row.n, record);
+      this.places.set(`${record.stream} ${record.ver}`, record);
       if (!this.streams.has(record.stream)) this.streams.set(record.stream, []);
       this.streams.get(record.stream).push(record);
     } catch (problem) {
@@ -222,7 +223,7 @@ class Shown {
 
   /** The record that a reference names, if it is shown. */
   named(ref) {
-    return isObject(ref) ? (this.streams.get(ref.stream) || []).find((record) => record.ver === ref.ver) : undefined;
+    return isObject(ref) ? this.places.get(`${ref.stream} ${ref.ver}`) : undefined;
   }
 }
 

@@ -223,7 +223,7 @@ class Examination {
     const { faults, left, checks } = await checkFindings(this.bundle, shown, keys);
     left.push(...shown.unresolved, ...unknownKinds(shown));
     this.checks = checks;
-    faults.push(...contentFaults(shown));
+    faults.push(...besideFaults(shown), ...contentFaults(shown));
     if (faults.length) return this.say("R", "INVALID", some(faults));
     const signed = checks.size ? `the signed statement${checks.size === 1 ? " of 1 finding fits" : `s of ${checks.size} findings fit`}; ` : "";
     return this.say("R", "NOT PROVEN", `${signed}this page does not decide and judge again${left.length ? `; ${some(left)}` : ""}`, "a2a-ledger verify, which does");
