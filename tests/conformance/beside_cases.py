@@ -239,6 +239,9 @@ def _streams() -> Iterator[Row]:
     unknown = partial(_opens, event="weather.observed.v1", data={})
     yield placed("event_unknown_in_no_peer_fail", recipe=partial(unknown, "peer:"))
     yield row("event_unknown_in_a_peer_notproven", "2", partial(unknown, f"peer:{OTHER_PEER}"), unproven="R")
+    odd: JsonObject = {"peer": PEER, "peer_url": 7, "answers": 7, "task_id": []}
+    recipe = partial(_event, task, "weather.observed.v1", odd)
+    yield row("event_unknown_with_odd_fields_notproven", "2", recipe, unproven="R")
     strange = partial(placed, invalid="I R")  # nor does a bundle of a task show it
     for what, stream in {"task_with_no_id": "task:", "task_with_short_id": "task:00", "findings": "findings:"}.items():
         yield strange(f"stream_of_{what}_fail", recipe=partial(unknown, stream))

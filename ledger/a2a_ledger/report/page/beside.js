@@ -41,7 +41,7 @@ function* peerFaults({ stream, data: d }, beside) {
   if (typeof d.peer !== "string") return;
   const [kind, owner] = stream.split(":");
   if ((kind === "peer" && d.peer !== owner) || (kind === "task" && d.peer !== beside.peers.get(stream))) yield "its peer is not that of its stream";
-  if (d.peer_url && d.peer_url.slice(0, FIRST_OF_URL) !== beside.urls.get(d.peer).slice(0, FIRST_OF_URL)) yield "its peer_url is not that of its peer";
+  if (typeof d.peer_url === "string" && d.peer_url && d.peer_url.slice(0, FIRST_OF_URL) !== beside.urls.get(d.peer).slice(0, FIRST_OF_URL)) yield "its peer_url is not that of its peer";
 }
 
 function* answerFaults({ n, stream, data: d }, asked) {
