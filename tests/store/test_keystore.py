@@ -50,6 +50,12 @@ def test_a_task_id_is_the_commitment_to_its_key(keys: KeyStore, place: Path) -> 
     again.close()
 
 
+def test_what_seals_the_first_row_of_a_task_is_durable_and_at_hand_with_its_id(keys: KeyStore, place: Path) -> None:
+    stream = f"task:{keys.new_task()}"
+    assert keys.knows(stream)
+    assert (stream, 0, keys.boxes.newest(stream).id) in {row[:3] for row in rows(place, "box_keys")}
+
+
 def test_task_keys_are_made_64_at_a_time(keys: KeyStore, place: Path) -> None:
     made = {keys.new_task() for _ in range(48)}
     assert len(made) == 48

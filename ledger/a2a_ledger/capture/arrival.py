@@ -70,6 +70,8 @@ class Arrivals:
         listing = [bound for bound in cards if interface_used(bound.interfaces, leg) in bound.interfaces]
         if not listing:
             return None
+        if len(listing) == 1:
+            return listing[0]
         chosen = max(listing, key=lambda one: self._fits(one, leg, headers))  # the first of equals
         self._say_if_unclear(chosen, listing, leg)
         return chosen

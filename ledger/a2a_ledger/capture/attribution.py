@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _WELL_KNOWN = re.compile(r"/agent(?:-card)?\.json$")
 _EXTENDED = re.compile(r"(?:/extendedAgentCard|/agent/authenticatedExtendedCard|/v1/card)$")
+_REMEMBERED = 256
+"""Urls whose interfaces are not worked out again: each request asks several times for those of its own."""
+
 _LOOK_BACK = 32
 """Records that are looked at for one answer at most, so that a lookup costs the same in an old ledger."""
 
@@ -194,7 +198,8 @@ def tenant_fit(interface: Interface, url: str, tenant: str | None) -> int:
     return 2 if named and normal_url(f"{interface['url'].rstrip('/')}/{named}") in urls_of_interface(url) else 0
 
 
-def urls_of_interface(url: str) -> list[str]:
+@lru_cache(maxsize=_REMEMBERED)
+def urls_of_interface(url: str) -> tuple[str, ...]:
     """Return the interface urls that a request's url may belong to, the likeliest first, in their normal spelling.
 
     JSON-RPC uses the interface's url itself; HTTP+JSON appends a path, and a tenant, to it. A slash at
@@ -203,7 +208,7 @@ def urls_of_interface(url: str) -> list[str]:
     found: list[str] = []
     for base in rest_bases(peer_url(url)):
         found += [base, base.removesuffix("/") if base.endswith("/") else f"{base}/"]
-    return list(dict.fromkeys(url for base in found for url in (normal_url(base), *host_spellings(base))))
+    return tuple(dict.fromkeys(url for base in found for url in (normal_url(base), *host_spellings(base))))
 
 
 def interface_used(interfaces: Sequence[Interface], leg: Leg) -> Interface:

@@ -7,7 +7,7 @@ complete or absent.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.capture.outside import as_said
@@ -159,7 +159,7 @@ class Exchange:
         for event in events:
             (status, headers), self.head = self.head or (None, ()), None
             leg = parse_stream_event(self.leg, b"" if self.outside else event.raw)
-            legs.append(without_secrets(replace(leg, status=status), self.secrets))
+            legs.append(without_secrets(leg._replace(status=status), self.secrets))
             flags = () if event.complete else ("truncated",)
             seen = see(headers, event.raw)._replace(wire=event.wire if isinstance(event, StreamMessage) else b"")
             seen = as_said(seen, self.leg, outside=self.outside)

@@ -10,7 +10,6 @@ whole: an import that was cut short goes on behind the last record.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.formats.coding import closed, plain, plain_of, withheld
@@ -269,7 +268,7 @@ class Importer:
             leg = without_secrets(leg, exchange.seen.secrets)
             headers: Headers = ()
             if sequence == 0:  # the head of the answer stands with what comes first of it
-                leg, headers = replace(leg, status=answer.status), answer.headers
+                leg, headers = leg._replace(status=answer.status), answer.headers
             flags = () if one.complete else ("truncated",)
             seen = as_said(see(headers, one.raw), exchange.leg, outside=exchange.outside)
             event, blobs = self._message(exchange, leg, seen, sequence=sequence, flags=flags)
@@ -352,7 +351,7 @@ class Importer:
     def _push(self, line: ExchangeLine) -> None:
         asked = line.request
         body = b"" if asked.coded else asked.body
-        leg = replace(parse_push(asked.headers, body), url=asked.url)
+        leg = parse_push(asked.headers, body)._replace(url=asked.url)
         seen = closed(see(asked.headers, body, url=asked.url)._replace(body=asked.body), asked)
         pending = self._overlap.peers_of(leg.task_id)
         peer = self._senders.of_push(leg.task_id, asked.url, seen.secrets, pending)

@@ -137,14 +137,11 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
         clean = without_secrets(leg, seen.secrets, with_url=True)
         opening = _capture(desk, call, bound, clean, offered, visible=outgoing.credentials_visible)
     request_draft = desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs))
-    writing = asyncio.ensure_future(_record(desk, call.drafts if call else [], opening, request_draft))
+    writing = asyncio.ensure_future(_record(desk, call, opening, request_draft))
     try:
         appended = await asyncio.shield(writing)
         if appended:
             exchange.answers = appended[-1].ref
-        if call is not None and opening is not None and len(appended) > len(call.drafts) + 1:  # it opened its task
-            sent_at = [*call.drafts, opening][0].at
-            desk.siblings.sent(exchange.stream, sent_at, bound.kept.caller if bound else "anonymous", call.at)
         if call is not None and call.captures and desk.ledger.settings.checkpoint == "before-send":
             with desk.failing_as_chosen():
                 await asyncio.to_thread(desk.ledger.sign_checkpoint)
@@ -158,16 +155,21 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
     return exchange
 
 
-async def _record(desk: Desk, decision: list[Draft], opening: Draft | None, request: Draft) -> list[Appended]:
+async def _record(desk: Desk, call: Call | None, opening: Draft | None, request: Draft) -> list[Appended]:
     """Append a request with what opens its task, unless another request opened that meanwhile.
 
     What is opened is known from the log alone: a request that was decided and never recorded opened nothing.
     """
+    decision = call.drafts if call is not None else []
     if opening is None:
         return await desk.write([*decision, request])
     async with desk.claims.opening(("stream", opening.stream)):
-        is_open = task_state(desk.ledger.store, opening.stream) != "intended"
-        return await desk.write([*decision, request] if is_open else [*decision, opening, request])
+        if task_state(desk.ledger.store, opening.stream) != "intended":
+            return await desk.write([*decision, request])
+        if call is not None:
+            caller = call.bound.kept.caller if call.bound is not None else "anonymous"
+            desk.siblings.sends(opening.stream, [*decision, opening][0].at, caller, call.at)
+        return await desk.write([*decision, opening, request])
 
 
 async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]], kind: str, why: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from a2a_ledger.capture.charsets import shows_in_charset
@@ -124,7 +123,7 @@ def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = Fal
         clean["pin"] = pin
     if extensions != leg.extensions:
         clean["extensions"] = extensions
-    return replace(leg, **clean) if clean else leg
+    return leg._replace(**clean) if clean else leg
 
 
 def blobs_of(  # noqa: PLR0913 - a leg, and all that decides about its holes

@@ -104,11 +104,14 @@ class Route:
     """Whose question at the same time is one with it: of routes that say the same; None: of its transport's."""
     apart: Callable[[], httpx.AsyncBaseTransport] | None = None
     """Makes another transport of the same settings; None: there is only the one."""
+    credentials: frozenset[tuple[str, str]] = field(init=False)
+    """The headers by which its caller is told from others, names in lower case."""
     by_client: frozenset[tuple[str, str]] = field(init=False)
     """What its client, and not the application, had put into the headers, names in lower case."""
 
     def __post_init__(self) -> None:
-        """Take note of what the client adds to each request by itself, before that changes."""
+        """Take note of the credentials, and of what the client adds to each request by itself, before that changes."""
+        self.credentials = _credentials_in(self.headers)
         self.by_client = self._added_by_client(self.headers)
 
     @property
@@ -122,18 +125,17 @@ class Route:
         Args:
             headers: of a later request of the same transport to the same origin.
         """
+        names = {name for name, _ in self.credentials}
         newer: dict[str, list[tuple[str, str]]] = {}
         for name, value in headers:
-            newer.setdefault(name.lower(), []).append((name, value))
-        for name in {name.lower() for name, _ in self.headers if is_credential(name)} & newer.keys():
-            self.headers = [pair for pair in self.headers if pair[0].lower() != name] + newer[name]
+            if (lower := name.lower()) in names:
+                newer.setdefault(lower, []).append((name, value))
+        for name, lines in newer.items():
+            self.headers = [pair for pair in self.headers if pair[0].lower() != name] + lines
             before = {pair for pair in self.by_client if pair[0] != name}
-            self.by_client = frozenset(before | self._added_by_client(newer[name]))
-
-    @property
-    def credentials(self) -> frozenset[tuple[str, str]]:
-        """Return the headers by which its caller is told from others."""
-        return frozenset((name.lower(), value) for name, value in self.headers if is_credential(name))
+            self.by_client = frozenset(before | self._added_by_client(lines))
+        if newer:
+            self.credentials = _credentials_in(self.headers)
 
     @property
     def is_closed(self) -> bool:
@@ -247,6 +249,10 @@ def pairs(headers: httpx.Headers) -> list[tuple[str, str]]:
 def octets(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Return headers that `pairs` read as the octets that they were."""
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _credentials_in(headers: Headers) -> frozenset[tuple[str, str]]:
+    return frozenset((name.lower(), value) for name, value in headers if is_credential(name))
 
 
 def is_credential(name: str) -> bool:

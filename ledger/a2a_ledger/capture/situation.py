@@ -102,11 +102,13 @@ class SiblingWatch:
         self._seen: dict[str, int] = {}
         self._settled: OrderedDict[str, None] = OrderedDict()
         self._own: OrderedDict[str, _Sibling] = OrderedDict()
-        """What this process sent since the last look: nobody has to read it back."""
+        """What this process sends and no look has met yet: nobody has to read it back."""
         self._looking = threading.Lock()
 
-    def sent(self, stream: str, sent_at: str, caller: str, at: datetime) -> None:
-        """Take note of a send of this process that opened its task, before anything can come of it.
+    def sends(self, stream: str, sent_at: str, caller: str, at: datetime) -> None:
+        """Take note of a send of this process that opens its task, before the log has it and another's look meets it.
+
+        One that never comes to be in the log is never met, and then the note means nothing.
 
         Args:
             stream: of the task.

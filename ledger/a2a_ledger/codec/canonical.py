@@ -25,6 +25,9 @@ MAX_SAFE = 2**53 - 1
 MAX_DEPTH = 16
 """How many lists and objects may lie in each other, the outermost counted."""
 
+_SCALARS = frozenset({str, bool, type(None)})
+"""What is in the profile whatever its value, and so is most of a record."""
+
 # Both ends of the json module's C code are used bare: what its classes do around them on every call
 # (another encoder made, white space skipped) is half of the cost. typeshed does not list these names.
 _scan = cast("Callable[[str, int], tuple[Json, int]]", vars(json.JSONDecoder())["scan_once"])
@@ -113,7 +116,7 @@ def _check(value: object, depth: int, where: str) -> None:
         for key, member in cast("dict[object, object]", value).items():
             if not isinstance(key, str) or not key.isascii():
                 raise FormatError(f"expected keys of ASCII characters, found {key!a} in {where}")
-            if type(member) is not str:
+            if type(member) not in _SCALARS:
                 _check(member, depth - 1, where)
     elif isinstance(value, list):
         _check_depth(depth, where)

@@ -136,6 +136,10 @@ class BoxKeyStore:
         )
         return [BoxKeys(*pair) for pair in pairs]
 
+    def begin_with(self, owner: str, keys: BoxKeys) -> None:
+        """Take note of the keys, made and durable, of a stream that nobody knew before: its first row looks up none."""
+        self._remember(owner, keys, self._renewals)
+
     def renew(self, owner: str) -> None:
         """Give a stream its next generation; durable, and used for every new row, when this returns.
 

@@ -143,9 +143,10 @@ class Connections:
             connection = self._idle.pop() if self._idle else None
             self._lent += 1
         try:
-            with translated(self.name):
-                connection = connection or self._open()
-                yield connection
+            connection = connection or self._open()
+            yield connection
+        except sqlite3.Error as error:
+            raise as_ledger_error(error, self.name) from error
         finally:
             if connection is not None and connection.in_transaction:
                 connection.execute("ROLLBACK")

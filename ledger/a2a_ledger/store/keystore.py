@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from a2a_ledger.sealing import BoxKeys
+
 BATCH = 64
 """Task keys made in one commit."""
 
@@ -93,7 +95,8 @@ class KeyStore:
         self.entropy = entropy
         self._known: dict[str, bytes] = {}
         self._redactions: dict[str, tuple[str, bytes]] = {}
-        self._spare: deque[bytes] = deque()
+        self._spare: deque[tuple[bytes, BoxKeys]] = deque()
+        """Keys of tasks that nobody was given yet, with those of their boxes."""
         self._refilling = threading.Lock()
         self._filler: threading.Thread | None = None
         self._closed = False
@@ -129,7 +132,7 @@ class KeyStore:
             raise StoreError(f"expected {self._place} to be open, found it closed: open the ledger again")
         while True:
             try:
-                key = self._spare.popleft()
+                key, boxes = self._spare.popleft()
             except IndexError:
                 self.refill()
                 continue
@@ -138,6 +141,7 @@ class KeyStore:
                 self._filler.start()
             made = task_id(key)
             self._remember(_TASK + made, key)
+            self.boxes.begin_with(_TASK + made, boxes)
             return made
 
     async def new_task_async(self) -> str:
@@ -160,8 +164,8 @@ class KeyStore:
             keys = [drawn[i : i + SECRET] for i in range(0, len(drawn), SECRET)]
             with self._writing() as connection:
                 _insert_keys(connection, keys)
-                self.boxes.make(connection, [_TASK + task_id(key) for key in keys])
-            self._spare.extend(keys)
+                boxes = self.boxes.make(connection, [_TASK + task_id(key) for key in keys])
+            self._spare.extend(zip(keys, boxes, strict=True))
 
     def stream_key(self, stream: str) -> bytes:
         """Return the key of a stream, 32 octets; durable when this returns.

@@ -7,7 +7,6 @@ calls. Nothing is normalised away either: `state` is as the peer spelled it, `st
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urljoin, urlsplit
 
@@ -105,16 +104,16 @@ def parse_request(method: str, url: str, headers: Headers, body: bytes) -> Leg:
     )
     if isinstance(read.value, list) and any("jsonrpc" in item for item in objects(read.value)):
         read.flags.add("batch")
-        leg = replace(common, binding="JSONRPC")
+        leg = common._replace(binding="JSONRPC")
     elif isinstance(read.value, dict) and ("jsonrpc" in read.value or isinstance(read.value.get("method"), str)):
         leg = _rpc_request(common, read.value, read.flags)
     elif call := rest_call(method, url):
-        leg = replace(common, binding="HTTP+JSON", method_spelled=call.spelled)
+        leg = common._replace(binding="HTTP+JSON", method_spelled=call.spelled)
         leg = _operation(leg, call.method, read.value, query, read.flags)
-        leg = replace(leg, task_id=lift(call.task_id, read.flags) or leg.task_id)
+        leg = leg._replace(task_id=lift(call.task_id, read.flags) or leg.task_id)
     else:
         leg = common
-    return replace(leg, flags=tuple(sorted(read.flags)))
+    return leg._replace(flags=tuple(sorted(read.flags)))
 
 
 def parse_grpc_request(path: str, target: str, metadata: Headers, body: bytes) -> Leg:
@@ -135,7 +134,7 @@ def parse_grpc_request(path: str, target: str, metadata: Headers, body: bytes) -
         version_stated=version_of(header(metadata, "a2a-version")),
         extensions=_extensions(metadata),
     )
-    return replace(_operation(leg, known, read.value, {}, read.flags), flags=tuple(sorted(read.flags)))
+    return _operation(leg, known, read.value, {}, read.flags)._replace(flags=tuple(sorted(read.flags)))
 
 
 def parse_response(request: Leg, status: int, headers: Headers, body: bytes) -> Leg:
@@ -149,11 +148,10 @@ def parse_response(request: Leg, status: int, headers: Headers, body: bytes) -> 
     """
     read = read_json(body)
     stated = version_of(header(headers, "a2a-version"))
-    leg = read_answer(replace(_of_request(request, "response"), status=status), read)
+    leg = read_answer(_of_request(request, "response")._replace(status=status), read)
     location = header(headers, "location") if status in _REDIRECTS else None
     asked = challenges(value for key, value in headers if key.lower() == "www-authenticate")
-    return replace(
-        leg,
+    return leg._replace(
         version=stated or leg.envelope,
         version_stated=stated,
         challenge=asked + leg.challenge,
@@ -172,7 +170,7 @@ def parse_stream_event(request: Leg, data: bytes) -> Leg:
     """
     read = read_json(data_of(data))
     leg = read_answer(_of_request(request, "stream-event"), read)
-    return replace(leg, version=leg.envelope, flags=tuple(sorted(read.flags)))
+    return leg._replace(version=leg.envelope, flags=tuple(sorted(read.flags)))
 
 
 def parse_push(headers: Headers, body: bytes) -> Leg:
@@ -180,8 +178,7 @@ def parse_push(headers: Headers, body: bytes) -> Leg:
     read = read_json(body)
     stated = version_of(header(headers, "a2a-version"))
     leg = read_answer(Leg(leg="push", binding="HTTP+JSON", method="SubscribeToTask"), read)
-    return replace(
-        leg,
+    return leg._replace(
         method=None,
         version=stated or leg.envelope,
         version_stated=stated,
@@ -205,7 +202,7 @@ def _of_request(request: Leg, leg: str) -> Leg:
 
 def _rpc_request(common: Leg, body: JsonObject, flags: set[str]) -> Leg:
     spelled = lift(body.get("method"), flags, MAX_NAME)
-    leg = replace(common, binding="JSONRPC", method_spelled=spelled, rpc_id=rpc_id(body.get("id"), flags))
+    leg = common._replace(binding="JSONRPC", method_spelled=spelled, rpc_id=rpc_id(body.get("id"), flags))
     known = METHODS.get(spelled) if spelled else None
     return _operation(leg, known, body.get("params"), {}, flags)
 
@@ -232,8 +229,7 @@ def _operation(leg: Leg, method: Method | None, params: Json, query: dict[str, s
     asked = member(params, "historyLength") if asked is None else asked
     if asked is None and query.get("historyLength", "").isdecimal():
         asked = int(query["historyLength"][:9])
-    return replace(
-        leg,
+    return leg._replace(
         method=name,
         version=leg.version_stated or (method.version if method else None),
         message_id=lift(member(message, "messageId"), flags),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.wire.demand import structured
@@ -44,7 +43,7 @@ def read_answer(leg: Leg, read: JsonText) -> Leg:
     if not isinstance(body, dict):
         return _http_error(leg, None, read.flags)
     if leg.binding not in {"HTTP+JSON", "GRPC"} and "jsonrpc" in body:
-        leg = replace(leg, binding="JSONRPC", rpc_id=rpc_id(body.get("id"), read.flags))
+        leg = leg._replace(binding="JSONRPC", rpc_id=rpc_id(body.get("id"), read.flags))
         error = body.get("error")
         if error is not None:
             return _with_error(leg, error, member(error, "data"), read.flags)
@@ -52,7 +51,7 @@ def read_answer(leg: Leg, read: JsonText) -> Leg:
     if "jsonrpc" in body and (
         "result" in body or "error" in body
     ):  # a JSON-RPC body pushed, or sent by a 0.3 HTTP agent
-        return read_answer(replace(leg, binding="unknown"), read)
+        return read_answer(leg._replace(binding="unknown"), read)
     if (leg.status or 0) >= _HTTP_ERROR or isinstance(body.get("error"), dict):
         return _http_error(leg, body, read.flags)
     return _payload(leg, body, read.flags)
@@ -64,7 +63,7 @@ def _http_error(leg: Leg, body: JsonObject | None, flags: set[str]) -> Leg:
     AIP-193 (1.0), problem+json, the bare JSON-RPC error object of 0.3 agents; of gRPC a `google.rpc.Status`.
     """
     if body is None:
-        return replace(leg, kind="error") if (leg.status or 0) >= _HTTP_ERROR else leg
+        return leg._replace(kind="error") if (leg.status or 0) >= _HTTP_ERROR else leg
     error = body.get("error", body)
     details = member(error, "details")
     data = member(error, "data") if details is None else details
@@ -84,8 +83,7 @@ def _with_error(leg: Leg, error: Json, data: Json, flags: set[str]) -> Leg:
         number = ERROR_CODES.get(reason)
     if reason is None and number is not None:
         reason = ERROR_REASONS.get(number)
-    return replace(
-        leg,
+    return leg._replace(
         kind="error",
         error=WireError(code=number, reason=reason, message=text, data=data),
         text=text,
@@ -103,16 +101,15 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
     """Read a result: wrapped (1.0), with `kind` (0.2, 0.3), or known by its members (0.1)."""
     kind, inner, envelope = unwrap(value)
     if kind is None or not isinstance(inner, dict):
-        return replace(leg, kind="list") if isinstance(member(value, "tasks"), list) else leg
+        return leg._replace(kind="list") if isinstance(member(value, "tasks"), list) else leg
     if (leg.method is None or leg.method in WRAPPED) and not (
         envelope == "1.0" and speaks_0_3_proto(leg.method_spelled)
     ):
-        leg = replace(leg, envelope=envelope)
+        leg = leg._replace(envelope=envelope)
     context = lift(member(inner, "contextId", "sessionId"), flags)
     if kind == "message":
         text, data = _parts(inner)
-        return replace(
-            leg,
+        return leg._replace(
             kind=kind,
             message_id=lift(member(inner, "messageId"), flags),
             task_id=lift(member(inner, "taskId"), flags),
@@ -121,9 +118,9 @@ def _payload(leg: Leg, value: Json, flags: set[str]) -> Leg:
             data_parts=data,
         )
     task = member(inner, "id") if kind == "task" else member(inner, "taskId", "id")
-    leg = replace(leg, kind=kind, task_id=lift(task, flags), context_id=context, final=inner.get("final") is True)
+    leg = leg._replace(kind=kind, task_id=lift(task, flags), context_id=context, final=inner.get("final") is True)
     leg = _status(leg, member(inner, "status"), flags)
-    return replace(leg, is_task=True, pin=read_pin(inner, flags)) if kind == "task" else leg
+    return leg._replace(is_task=True, pin=read_pin(inner, flags)) if kind == "task" else leg
 
 
 def unwrap(value: Json) -> tuple[str | None, Json, str | None]:
@@ -159,7 +156,7 @@ def _status(leg: Leg, status: Json, flags: set[str]) -> Leg:
     read = STATES.get(state) if state else None
     text, data = _parts(member(status, "message", "update"))
     asked = structured(list(data), "status-data") if read in INTERRUPTED else ()
-    return replace(leg, state=state, state_read=read, text=text, data_parts=data, challenge=asked)
+    return leg._replace(state=state, state_read=read, text=text, data_parts=data, challenge=asked)
 
 
 def _parts(message: Json) -> tuple[str, tuple[Json, ...]]:

@@ -103,7 +103,7 @@ class PushReceiver:
     async def _record(self, request: Incoming) -> bool:
         """Record a push; say whether it has the token that was agreed for its task, or none was."""
         desk, headers = self._desk, request.headers
-        leg = replace(parse_push(headers, request.body.head), url=request.url)
+        leg = parse_push(headers, request.body.head)._replace(url=request.url)
         peer, task = self._whose(leg)
         seen = see(headers, request.body.head, url=request.url)
         if seen.secrets:
@@ -205,7 +205,7 @@ class PushTransport(httpx.AsyncBaseTransport):
             httpx.HTTPError: as the inner transport raised it, recorded.
         """
         desk, headers, body = self._desk, pairs(request.headers), await request.aread()
-        leg = replace(parse_push(headers, body), url=str(request.url))
+        leg = parse_push(headers, body)._replace(url=str(request.url))
         seen = see(headers, body, url=leg.url)
         if seen.secrets:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self._peer)

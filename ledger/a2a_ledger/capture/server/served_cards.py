@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -71,7 +71,7 @@ class Served:
         parts = urlsplit(leg.url)
         rest = f"{parts.path}?{parts.query}" if parts.query else parts.path
         for one in listed:
-            moved = interface_used(listed, replace(leg, url=f"{origin_of(one['url'])}{rest}"))
+            moved = interface_used(listed, leg._replace(url=f"{origin_of(one['url'])}{rest}"))
             if moved in listed:
                 return moved
         return used

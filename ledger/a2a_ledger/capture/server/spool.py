@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from a2a_ledger.codec import SECRET, Hole, part_hasher
@@ -85,4 +84,4 @@ class Spool:
 def read_leg(method: str, url: str, headers: Headers, body: Spool) -> Leg:
     """Read a request; of one that is too long, or broke off, what its head and the beginning of its body say."""
     leg = parse_request(method, url, headers, body.head if body.tail is None else b"")
-    return replace(leg, binding="JSONRPC") if leg.binding == "unknown" and b'"jsonrpc"' in body.head else leg
+    return leg._replace(binding="JSONRPC") if leg.binding == "unknown" and b'"jsonrpc"' in body.head else leg
