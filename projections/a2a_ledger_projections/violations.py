@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from a2a_ledger.divergence import ANSWERS
 from a2a_ledger_projections.facts import facts, positions
 
 if TYPE_CHECKING:
@@ -38,12 +39,6 @@ class Violation:
         """Return the position of the event that the finding was made at."""
         index = self.data.get("trigger_index")
         return index if isinstance(index, int) else self.record.n
-
-    @property
-    def would_reject(self) -> bool:
-        """Say whether `enforce` refuses what this shows: contract class, certain, and happening here and now."""
-        data = self.data
-        return data.get("rule_class") == "contract" and data.get("certainty") == "certain"
 
     def concerns(self, task: str) -> bool:
         """Say whether this finding names the task."""
@@ -89,6 +84,15 @@ def violations_of(store: Store, task: str, peer: str) -> list[Violation]:
     found += [record for record in store.read_stream(f"findings:peer:{peer}") if record.type == VIOLATION]
     listed = [Violation(record, is_acknowledged(store, record)) for record in sorted(found, key=lambda r: r.n)]
     return [violation for violation in listed if violation.concerns(task)]
+
+
+def would_reject(store: Store, violation: Violation) -> bool:
+    """Say whether `enforce` refuses what this shows, as `Finding.rejects` has it: a live answer."""
+    data = violation.data
+    if (data.get("rule_class"), data.get("certainty"), data.get("about")) != ("contract", "certain", "peer"):
+        return False
+    trigger = store.record(violation.trigger)
+    return trigger.data.get("leg") in ANSWERS and trigger.how == "live"
 
 
 def is_acknowledged(store: Store, violation: Record) -> bool:

@@ -131,16 +131,22 @@ def test_acknowledging_what_is_no_violation_is_an_error(run: Run, ledger: Path) 
 
 
 def test_would_reject_says_what_enforce_would_have_refused(run: Run, ledger: Path) -> None:
+    failed = run("--ledger", ledger, "violations", "--would-reject")  # of itself, by a TLS alert: nobody refused it
+    assert (failed.exit_code, failed.stdout) == (0, "0 of 4 messages would have been rejected under `enforce`.\n")
+    with opened(ledger) as (_, log):
+        task, _, request = log.sent()
+        log.finding("interface-drift", request, task=task, about="client")
+        log.finding("pin-mismatch", log.answer(task, "working", answers=request), task=task)
     result = run("--ledger", ledger, "violations", "--would-reject")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1] == "1 of 4 messages would have been rejected under `enforce`."
+    assert result.stdout.splitlines()[-1] == "1 of 5 messages would have been rejected under `enforce`."
     later = run("--ledger", ledger, "violations", "--would-reject", "--since", "2026-09-14T10:00:00Z")
     assert (later.exit_code, later.stdout) == (0, "0 of 0 messages would have been rejected under `enforce`.\n")
     for no_time in ("yesterday", "999999w", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "٣d"):
         refused = run("--ledger", ledger, "violations", "--since", no_time)
         assert (refused.exit_code, refused.stderr.startswith("Error: --since: ")) == (2, True)
     everything = run("--ledger", ledger, "violations", "--would-reject", "--since", "0900-01-01T00:00:00Z")
-    assert everything.stdout.splitlines()[-1].startswith("1 of 4 messages ")
+    assert everything.stdout.splitlines()[-1].startswith("1 of 5 messages ")
 
 
 def test_violations_can_be_grouped_and_narrowed_to_a_task(run: Run, ledger: Path) -> None:

@@ -40,7 +40,7 @@ def test_required_by_the_frozen_contract(asked: Sequence[str]) -> None:
         "extension-dropped",
         "client",
         "certain",
-        True,
+        False,
     )
     assert finding.observed == {"extension": BILLING, "why": "required"}
     assert shown_by(finding) == [1, 2, second.n]

@@ -49,6 +49,19 @@ def test_pin_mismatch() -> None:
     assert finding.stream == "findings:t1"
 
 
+def test_a_push_is_found_and_never_refused() -> None:
+    story = Story()
+    story.working()
+    story.push({"task": task("working", pin={"contractHash": OTHER, "form": "a2a-contract/1"})})
+    finding = only(story)
+    assert (finding.rule, finding.about, finding.certainty, finding.rejects) == (
+        "pin-mismatch",
+        "peer",
+        "certain",
+        False,
+    )
+
+
 def test_a_contract_finding_is_found_at_each_message_that_shows_it() -> None:
     story = Story()
     request = story.begun()
@@ -232,7 +245,7 @@ def test_interface_drift_by_the_client(url: str, tenant: str | None) -> None:
     story.ask("GetTask", task_id="T1", url=url, tenant=tenant)
     story.ask("GetTask", task_id="T1", url=url, tenant=tenant)  # once a task
     finding = only(story)
-    assert (finding.rule, finding.about, finding.rejects) == ("interface-drift", "client", True)
+    assert (finding.rule, finding.about, finding.rejects) == ("interface-drift", "client", False)
 
 
 def test_a_first_send_to_a_url_that_the_card_does_not_list_is_drift() -> None:

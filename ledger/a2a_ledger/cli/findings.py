@@ -34,7 +34,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
     ),
     invoke_without_command=True,
 )
-@click.option("--would-reject", is_flag=True, help="Only what mode `enforce` would have refused.")
+@click.option("--would-reject", is_flag=True, help="Only answers that mode `enforce` would have refused.")
 @click.option("--since", metavar="AGE|TIME", help="Only from then on: 90m, 12h, 7d, or an RFC 3339 time.")
 @click.option("--task", "task_id", metavar="TASK", help="Only those that name this task (any id).")
 @click.option("--unacknowledged", is_flag=True, help="Only those that nobody has acknowledged.")
@@ -56,6 +56,10 @@ def violations(  # noqa: PLR0913 - one argument an option
     """List or acknowledge what the verifier found.
 
     Suspected findings are listed too. Exit 1 if one that is listed is not acknowledged.
+
+    `enforce` refuses answers by which the peer left the contract, and what it streams. A request of
+    ours and a push are recorded and reported, never refused: when they are judged they have been
+    sent, or delivered.
     """
     if context.invoked_subcommand is not None:
         return
@@ -69,7 +73,7 @@ def violations(  # noqa: PLR0913 - one argument an option
 
         def wanted(violation: Violation) -> bool:
             return (
-                (not would_reject or violation.would_reject)
+                (not would_reject or found.would_reject(store, violation))
                 and (store.record(violation.trigger) if would_reject else violation.record).at >= start_at
                 and (task is None or violation.concerns(task))
                 and not (unacknowledged and violation.acknowledged)

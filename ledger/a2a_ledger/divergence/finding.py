@@ -159,6 +159,8 @@ class Finding:
     """Live, or import: at least the contract or the trigger comes from imported material."""
     observed: JsonObject
     """Digests, pointers and short structured values, never content; U+FFFD for a lone surrogate, as in `subject`."""
+    in_answer: bool = False
+    """Its trigger is an answer, or an event of a stream, that a caller waits for."""
     task: str | None = None
     tasks: tuple[str, ...] = ()
     frozen_hash: str | None = None
@@ -176,7 +178,15 @@ class Finding:
 
     @property
     def rejects(self) -> bool:
-        """Say whether mode "enforce" raises for it: contract class, and certain."""
+        """Say whether mode "enforce" refuses what shows it: an answer by which the peer left the contract, certainly.
+
+        Our own request is sent when it is judged, and a push is delivered: both are found, and neither is refused.
+        """
+        return self.is_certain_breach and self.about == "peer" and self.in_answer
+
+    @property
+    def is_certain_breach(self) -> bool:
+        """Say whether somebody left the frozen contract, with certainty."""
         return self.rule_class == CONTRACT and self.certainty == "certain"
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.finding import Evidence, Finding, evidence_of, in_order
+from a2a_ledger.divergence.reading import ANSWERS, text
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
@@ -57,6 +58,7 @@ class Matter:
             peer=case.peer,
             basis="import" if imported else "live",
             observed=self.readings.observed(observed),
+            in_answer=text(self.record.data, "leg") in ANSWERS,
             task=case.task,
             frozen_hash=None if frozen is None else frozen.contract_hash,
             frozen_form=None if frozen is None else frozen.form,

@@ -54,7 +54,9 @@ ACTS = SENDS | {"CancelTask"}
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
-_SAYINGS = frozenset({"response", "stream-event", "push"})
+ANSWERS = frozenset({"response", "stream-event"})
+"""Legs by which the peer answers a request of ours."""
+_SAYINGS = ANSWERS | {"push"}
 _OK = 200
 _REDIRECTION = 300
 

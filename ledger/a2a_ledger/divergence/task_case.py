@@ -158,8 +158,8 @@ class TaskCase:
         return answers["ver"] < said.evidence.ref["ver"]
 
     def is_new(self, finding: Finding) -> bool:
-        """Say whether this is to be recorded: contract findings at each message, all others once a subject."""
-        if finding.rejects and finding.rule != "interface-drift":
+        """Say whether this is to be recorded: certain contract findings at each message, all others once a subject."""
+        if finding.is_certain_breach and finding.rule != "interface-drift":
             return True
         return (finding.rule, finding.certainty, finding.subject) not in self.reported
 
