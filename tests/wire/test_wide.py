@@ -78,3 +78,10 @@ def test_the_strings_that_a_profile_names_are_found_in_a_wide_text() -> None:
     octets = '{"a": {"name": "Ann"}, "b": "Bob"}'.encode("utf-16-be")
     places = string_places(octets, ["/a/name"])
     assert [octets[slice(*place)] for place in places] == ["Ann".encode("utf-16-be")]
+
+
+def test_a_long_text_is_read_in_the_encoding_that_it_tells_alone() -> None:
+    long = ('{"a": "' + "x" * 140_000 + '"}').encode("utf-16-be")
+    assert [wide.text[:5] for wide in wide_readings(long)] == [b'{"a":']
+    assert list(wide_readings(b"x" * 300_000 + b"\0")) == []
+    assert len(list(wide_readings(b"x\0"))) == 12

@@ -42,7 +42,7 @@ UNREAD = ApiKeyPlace("", "query", "")
 _NEW_IN_EACH = frozenset({"dpop", "x-csrf-token", "x-xsrf-token", "csrf-token"})
 """Headers with a proof (RFC 9449) or a token that is another one in each request."""
 
-_PARAMETER = re.compile(rb"([A-Za-z_*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))")
+_PARAMETER = re.compile(rb"(?<![A-Za-z_*-])([A-Za-z_*-]++)\s*+=\s*+(?:\"([^\"]*+)\"|([^\s,\"]++))")
 _SECRET_PARAMETERS = frozenset(
     {
         *(b"response", b"nonce", b"cnonce", b"opaque", b"mac", b"hash", b"signature", b"sig", b"token", b"key"),
@@ -187,7 +187,7 @@ def _is_of_a2a(name: str) -> bool:
 
 def _parameters(credentials: bytes) -> tuple[bytes, ...]:
     """Return the secret parameters of credentials that have some, as those of Digest have (RFC 9110 section 11.4)."""
-    found = _PARAMETER.finditer(credentials)
+    found = _PARAMETER.finditer(credentials) if b"=" in credentials else ()
     return tuple(value for one in found if one[1].lower() in _SECRET_PARAMETERS and (value := one[2] or one[3]))
 
 

@@ -26,6 +26,7 @@ _LONGEST_SECRET = 64 * 1024
 _ELLIPSIS = re.compile(rb"\.{2,}|\xe2\x80\xa6|\\u2026")
 _BROKEN_ESCAPE = re.compile(rb"(?:\\(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?|&[#A-Za-z0-9]{0,8})\Z")
 _ESCAPE = re.compile(rb"[\\%&]")
+_ENDS = frozenset({b"}", b"]"})
 _OCTETS_OF_ONE = 48
 """Octets that one octet of a secret may be spelled in: an escape within an escape, in wide units."""
 
@@ -54,6 +55,9 @@ def find_parts(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
 
 def find_begun(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
     """Return the end of a text that breaks off in the middle of what is wanted, six octets of it or more."""
+    last = text.rstrip(b" \t\r\n")[-1:]
+    if last in _ENDS and b"\0" not in text and not any(last in value for value in wanted):
+        return []  # whole JSON, as nearly always
     longest = max(map(len, wanted), default=0)
     begin = max(0, len(text) - _OCTETS_OF_ONE * longest)
 

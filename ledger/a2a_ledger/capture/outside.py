@@ -40,7 +40,9 @@ _MEMBER = re.compile(
 )
 _FORM = re.compile(rb"(?:^|[&;\r\n])(?P<name>[^=&;\s\"{}\[\]]++)=(?P<text>[^&;\r\n]++)")
 _PART = re.compile(
-    rb"[;\s]name=\"?(?P<name>[^\"\r\n;]++)[^\r\n]*+(?:\r?\n[^\r\n]++)*+\r?\n\r?\n(?P<text>.*?)(?=\r?\n--|\Z)", re.DOTALL
+    rb"[;\s]name=\"?(?P<name>[^\"\r\n;]{1,64}+)[^\r\n]{0,256}+(?:\r?\n[^\r\n]{1,256}+){0,8}+"
+    rb"\r?\n\r?\n(?P<text>.*?)(?=\r?\n--|\Z)",
+    re.DOTALL,
 )
 """A field of a form in parts (RFC 7578)."""
 

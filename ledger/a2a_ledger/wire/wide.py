@@ -18,6 +18,7 @@ Span = tuple[int, int]
 _CODECS = (("utf-16-le", 2), ("utf-16-be", 2), ("utf-32-le", 4), ("utf-32-be", 4))
 _BY_BOM = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _BIG_ENDIAN = (b"\xfe\xff", b"\x00\x00\xfe\xff")
+_LONG = 256 * 1024
 _BLOCK = 4096
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 _OUTSIDE_OF_FIRST_PLANE = bytes(range(0xF0, 0xF8))
@@ -65,9 +66,15 @@ class Wide:
 def wide_readings(octets: bytes) -> Iterator[Wide]:
     """Yield what octets say in each wide encoding, wherever its first unit may stand; nothing for what has no NUL.
 
-    No text of A2A is without an ASCII sign, and so none in such an encoding is without NUL octets.
+    No text of A2A is without an ASCII sign, and so none in such an encoding is without NUL octets. A long text is read
+    once at most, in the encoding that it tells by its first octets: reading it twelve times takes seconds.
     """
     if b"\0" not in octets:
+        return
+    if len(octets) > _LONG:
+        told = wide_json(octets)
+        if told is not None:
+            yield told
         return
     for codec, unit in _CODECS:
         for begin in range(unit):
