@@ -9,6 +9,7 @@ accepts one spelling only, so that what was parsed formats back to the same byte
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_NOTE: Final = 1_000_000  # bytes
 MAX_SIGNATURES: Final = 100  # C2SP asks for at least 16
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
 MAX_TIME: Final = 2**63 - 1  # seconds, the most that a cosignature may state
 
 
@@ -149,7 +151,7 @@ def checked_text(raw: bytes | str, what: str) -> str:
         raise FormatError(f"a {what} is UTF-8 text; these bytes are not") from None
     if len(data) > MAX_NOTE:
         raise FormatError(f"a {what} may have {MAX_NOTE} bytes, found {len(data)}")
-    control = next((char for char in text if char < " " and char != "\n"), None)
+    control = _CONTROL.search(text)
     if control is not None:
-        raise FormatError(f"a {what} holds no control characters but line feeds, found U+{ord(control):04X}")
+        raise FormatError(f"a {what} holds no control characters but line feeds, found U+{ord(control[0]):04X}")
     return text

@@ -15,6 +15,7 @@ from a2a_ledger.codec import later_holes
 from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.selection import story_of
+from a2a_ledger.verify.gaps import Gaps
 from a2a_ledger.verify.key_events import read_keys
 from a2a_ledger.verify.rerun import VIOLATION, Difference, Rerun
 from a2a_ledger.verify.signed import open_finding
@@ -126,13 +127,11 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     run.decide_again(story.events)
     triggers = [ledger.store.record(n) for n in triggers_of(story.peer_findings)]
     found = {record.n: record for record in (*story.events, *story.findings, *story.peer_findings, *triggers)}
-    run.judge_again(
-        [found[n] for n in sorted(found)],
-        ledger.store,
-        ledger.profile,
-        verified_to=ledger.store.position(VERIFIER),
-        partial=False,
-    )
+    shown = {n: found[n] for n in sorted(found)}
+    for record in shown.values():
+        run.take_stated(record, ledger.profile)
+    verified_to = ledger.store.position(VERIFIER)
+    run.judge_again(shown, ledger.store, ledger.profile, Gaps(shown, None), verified_to=verified_to)
     violations = [record for record in (*story.findings, *story.peer_findings) if record.type == VIOLATION]
     keys = read_keys(story.keys, ledger.origin)
     differences = list(run.compared)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from a2a_ledger.divergence import RecordLog
 from a2a_ledger.divergence.reading import members, ref
 from a2a_ledger.errors import UsageError
+from a2a_ledger.verify.references import references
 from a2a_ledger.verify.reread import CARD_SERVED, same_time
 from a2a_ledger.verify.scope import peer_of
-from a2a_ledger.verify.shown import references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -166,7 +166,7 @@ def test_a_blob_of_many_roles_is_hashed_once_by_the_package(monkeypatch: pytest.
         hashed.append(1)
         return blob_id(parts)
 
-    monkeypatch.setattr("a2a_ledger.verify.shown.blob_id", counted)
+    monkeypatch.setattr("a2a_ledger.verify.blobs.blob_id", counted)
     assert package(_with_roles(300))["C1"] == "VALID"
     assert len(hashed) < 30
 

@@ -48,7 +48,7 @@ def claim(files: Files, **members: Json) -> None:
 def without(files: Files, gone: Callable[[IndexRow], bool]) -> None:
     """Take events out; claims, index, outcome, keys and blobs say what is left."""
     bundle = Bundle(dict(files), ())
-    rows, leaves = bundle.index(), bundle.leaves()
+    rows, leaves = list(bundle.index()), list(bundle.leaves())
     left = [(row, leaf) for row, leaf in zip(rows, leaves, strict=True) if not gone(row)]
     files[LEAVES] = b"".join(leaf + b"\n" for _, leaf in left)
     files[INDEX] = index_text(row._replace(line=line) for line, (row, _) in enumerate(left, start=1))

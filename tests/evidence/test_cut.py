@@ -25,7 +25,7 @@ from a2a_ledger.codec import canonical, findings_key, parse_canonical
 from a2a_ledger.divergence import RULE_SET, RULES
 from a2a_ledger.divergence.readings import READINGS
 from a2a_ledger.verify import verify
-from a2a_ledger.verify.proven import ShownLeaf
+from a2a_ledger.verify.leaves import ShownLeaves
 from a2a_ledger.verify.shown import Shown
 from tests.evidence.forging import Files, export_key, files_of, judged, repacked, statuses
 from tests.evidence.refitting import claim, claims, signed_again, without
@@ -229,7 +229,7 @@ def test_rows_are_no_more_than_leaves(case: Case) -> None:
     files = files_of(case.bundle)
     files[INDEX] += b"1\t1\ta\t0\tb\t-\n" * 300_000
     report = judged(repacked(files, exporter(case)), case.log_key)
-    assert f"lists {len(read_bundle(case.bundle).index()) + 300_000} events" in report.claim("P").detail
+    assert f"lists {len(list(read_bundle(case.bundle).index())) + 300_000} events" in report.claim("P").detail
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_surprise_of_the_verifier_is_an_invalid_report(case: Case, monkeypatch
     def surprised(*_: object) -> None:
         raise ZeroDivisionError("nobody thought of this")
 
-    monkeypatch.setattr("a2a_ledger.verify.reread", surprised)
+    monkeypatch.setattr("a2a_ledger.verify.check_statements", surprised)
     report = verify(case.bundle, trust=[case.log_key])
     assert (report.verdict, statuses(report)["I"]) == ("invalid", "INVALID")
     assert "nobody thought of this" in report.claim("I").detail
@@ -291,7 +291,9 @@ def test_a_fetch_that_the_task_rests_on_leaves_the_replay_open(case: Case) -> No
 
 def test_leaves_in_pairs_take_one_pass(case: Case) -> None:
     """A bundle may show 8 MiB of leaves; each pair carries one tag, and naming them all costs no more than reading."""
-    leaves = {n: ShownLeaf(n, bytes(32), (n // 2).to_bytes(32, "big"), b"") for n in range(30_000)}
+    leaves = ShownLeaves("acme/audit")
+    for n in range(30_000):
+        leaves.add(n, bytes(32), (n // 2).to_bytes(32, "big"))
     begun = time.monotonic()
     shown = Shown(read_bundle(case.bundle), [], leaves, "acme/audit")
     assert time.monotonic() - begun < 3

@@ -14,7 +14,9 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from a2a_ledger.archive.form import (
     CENTRAL,
@@ -34,8 +36,11 @@ from a2a_ledger.archive.form import (
 from a2a_ledger.archive.writer import ArchiveWriter
 from a2a_ledger.errors import BundleError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_HELD = 1 << 20
+"""Octets of a file up to which it is held once it was unpacked."""
+
+_AT_HAND = 3
+"""Larger files that are held, those that were asked for last."""
 
 _FILE_TYPE, _REGULAR_FILE = 0o170000, 0o100000
 _UTF8_NAME = 0x800
@@ -44,8 +49,49 @@ _UTF8_NAME = 0x800
 class Archive(NamedTuple):
     """What an archive holds, and the names whose bytes are not those that its checksums were made over."""
 
-    files: dict[str, bytes]
+    files: Mapping[str, bytes]
     damaged: tuple[str, ...]
+
+
+class _Files(Mapping[str, bytes]):
+    """The files of an archive, each of which unpacks: a large one is unpacked again when it is asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._held: dict[str, bytes] = {}
+        self._large: dict[str, tuple[_Entry, int]] = {}
+        self._at_hand: OrderedDict[str, bytes] = OrderedDict()
+
+    def take(self, entry: _Entry, start: int) -> bytes:
+        """Take in the file of an entry whose octets begin at `start`; return it unpacked."""
+        content = _unpack(self._data[start : start + entry.compressed], entry)
+        if len(content) <= _HELD:
+            self._held[entry.name] = content
+        else:
+            self._large[entry.name] = (entry, start)
+        return content
+
+    def __getitem__(self, name: str) -> bytes:
+        if name not in self._large:
+            return self._held[name]
+        content = self._at_hand.pop(name, None)
+        if content is None:
+            entry, start = self._large[name]
+            content = _unpack(self._data[start : start + entry.compressed], entry)
+        self._at_hand[name] = content
+        if len(self._at_hand) > _AT_HAND:
+            self._at_hand.popitem(last=False)
+        return content
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held or name in self._large
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._held
+        yield from self._large
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._large)
 
 
 def write_archive(files: Mapping[str, bytes]) -> bytes:
@@ -67,7 +113,7 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def read_archive(data: bytes) -> Archive:
-    """Return every file of the zip in `data`, in memory.
+    """Return every file of the zip in `data`, in memory: large ones as they are packed.
 
     A file whose bytes do not fit its checksum is returned as it is and named in `damaged`, so that
     a verifier can say which file was changed; everything else that is odd is refused.
@@ -77,7 +123,7 @@ def read_archive(data: bytes) -> Archive:
     """
     entries = _read_directory(data)
     check_names([entry.name for entry in entries])
-    files: dict[str, bytes] = {}
+    files = _Files(data)
     damaged: list[str] = []
     expected = 0
     for entry in sorted(entries, key=lambda each: each.offset):
@@ -88,10 +134,8 @@ def read_archive(data: bytes) -> Archive:
             )
         start = _check_local_header(data, entry)
         expected = start + entry.compressed
-        content = _unpack(data[start:expected], entry)
-        if zlib.crc32(content) != entry.crc:
+        if zlib.crc32(files.take(entry, start)) != entry.crc:
             damaged.append(entry.name)
-        files[entry.name] = content
     directory_at = len(data) - END.size - sum(entry.listed for entry in entries)
     if expected != directory_at:
         raise BundleError(f"{directory_at - expected} bytes between the last file and the directory belong to no file")

@@ -7,6 +7,7 @@ This module knows names and forms only: `export` chooses what goes in, `verify` 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.archive import read_archive, write_archive
 from a2a_ledger.archive.form import MAX_TOTAL
-from a2a_ledger.archive.packs import PACKS, unpack
+from a2a_ledger.archive.packs import PACKS, PackedFiles
 from a2a_ledger.bundle.kinds import (
     BAG_INFO,
     BAGIT,
@@ -61,7 +62,7 @@ from a2a_ledger.codec import Hole, Kept, parse_canonical
 from a2a_ledger.errors import BundleError, FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from a2a_ledger.codec import Part
     from a2a_ledger.events import Json
@@ -141,7 +142,7 @@ class IndexRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle's files in memory, and what reading them as a zip already showed to be changed.
+    """A bundle's files, and what reading them as a zip already showed to be changed.
 
     Attributes:
         files: by name; those of packs in the place of the packs.
@@ -157,6 +158,12 @@ class Bundle:
     def zipped(self) -> Mapping[str, bytes]:
         """Return the files of the zip itself, which are those that the manifests list."""
         return self.files if self.packed is None else self.packed
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Yield name and octets of every file; of those in packs, of each that may be too large."""
+        yield from ((name, len(content)) for name, content in self.zipped.items())
+        if isinstance(self.files, PackedFiles):
+            yield from self.files.large
 
     @property
     def profile(self) -> str:
@@ -201,8 +208,8 @@ class Bundle:
         """Return the names of the files in `folder` (which ends in a slash), sorted."""
         return sorted(name for name in self.files if name.startswith(folder))
 
-    def leaves(self) -> list[bytes]:
-        """Return the leaves that the bundle shows, exact bytes without line feed.
+    def leaves(self) -> Iterator[bytes]:
+        """Yield the leaves that the bundle shows, exact bytes without line feed.
 
         Raises:
             BundleError: Missing, or the last line does not end.
@@ -210,27 +217,24 @@ class Bundle:
         content = self.read(LEAVES)
         if not content.endswith(b"\n"):
             raise BundleError(f"{LEAVES}: the last line does not end in a line feed")
-        return content[:-1].split(b"\n")
+        return (line[:-1] for line in io.BytesIO(content))
 
-    def index(self) -> list[IndexRow]:
-        """Return the rows of `data/log/index.tsv`.
+    def index(self) -> Iterator[IndexRow]:
+        """Yield the rows of `data/log/index.tsv`.
 
         Raises:
             BundleError: Not the columns that docs/format.md section 11 gives, or not one row for each leaf.
         """
-        rows_there, leaves = self.read(INDEX).count(b"\n") - 1, self.read(LEAVES).count(b"\n")
+        content = self.read(INDEX)
+        rows_there, leaves = content.count(b"\n") - 1, self.read(LEAVES).count(b"\n")
         if rows_there != leaves:
             raise BundleError(f"{INDEX}: lists {rows_there} events, {LEAVES} has {leaves}")
-        lines = self.text(INDEX).split("\n")
-        if lines[0] != _INDEX_COLUMNS or lines[-1] != "":
+        if not content.startswith(INDEX_HEAD) or not content.endswith(b"\n"):
             raise BundleError(f"{INDEX}: expected the columns {_INDEX_COLUMNS!r} and a line feed at the end")
-        rows: list[IndexRow] = []
-        for number, text in enumerate(lines[1:-1], start=1):
-            cells = text.split("\t")
-            if len(cells) != len(IndexRow._fields) or not all(_COUNT.fullmatch(cells[i]) for i in (0, 1, 3)):
-                raise BundleError(f"{INDEX}: line {number + 1} is not {_INDEX_COLUMNS!r}")
-            rows.append(IndexRow(int(cells[0]), int(cells[1]), cells[2], int(cells[3]), cells[4], cells[5]))
-        return rows
+        self.text(INDEX)
+        lines = io.BytesIO(content)
+        next(lines)
+        return (_index_row(number, line.decode()) for number, line in enumerate(lines, start=1))
 
     def stream_key(self, stream: str) -> bytes | None:
         """Return the disclosed key of a stream, None if it is not disclosed.
@@ -270,6 +274,13 @@ class Bundle:
                 raise BundleError(f"{part}: expected this file and its .salt, or one .hole in their place")
             else:
                 return parts
+
+
+def _index_row(number: int, line: str) -> IndexRow:
+    cells = line.removesuffix("\n").split("\t")
+    if len(cells) != len(IndexRow._fields) or not all(_COUNT.fullmatch(cells[i]) for i in (0, 1, 3)):
+        raise BundleError(f"{INDEX}: line {number + 1} is not {_INDEX_COLUMNS!r}")
+    return IndexRow(int(cells[0]), int(cells[1]), cells[2], int(cells[3]), cells[4], cells[5])
 
 
 def _load(path: Path) -> bytes:
@@ -356,14 +367,14 @@ def write_bundle(
     if sign is not None:
         tags[SIGNATURE] = sign(tags[TAG_MANIFEST])
     files = {**payload, **tags}
-    sizes = {name: len(content) for name, content in files.items()}
+    sizes = ((name, len(content)) for name, content in files.items())
     for fault in (*foreign_files(files), *oversize_files(sizes)):
         raise BundleError(f"the bundle would be refused by its reader: {fault}")
     return write_archive(files)
 
 
 def read_bundle(source: bytes | Path) -> Bundle:
-    """Return the bundle in a zip file or in its bytes, all in memory.
+    """Return the bundle in a zip file or in its bytes, in memory; packs as the zip has them.
 
     Only the zip and the presence of a bag are judged here; whether files are intact is `verify`.
 
@@ -376,7 +387,7 @@ def read_bundle(source: bytes | Path) -> Bundle:
             raise BundleError(f"this zip is no evidence bundle: {name} is missing")
     if not any(name.startswith(PACKS) for name in archive.files):
         return Bundle(archive.files, archive.damaged)
-    return Bundle(unpack(archive.files), archive.damaged, archive.files)
+    return Bundle(PackedFiles(archive.files), archive.damaged, archive.files)
 
 
 def manifest_text(files: Mapping[str, bytes]) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.archive.form import MAX_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 PROFILE = "a2a-evidence/1"
 PACKED_PROFILE = "a2a-evidence/2"
@@ -132,16 +132,17 @@ def foreign_files(files: Iterable[str], *, packed: bool = False) -> list[str]:
     return [f"{name}: a bundle has no such file" for name in sorted(files) if _most(name, packed=packed) is None]
 
 
-def oversize_files(sizes: Mapping[str, int], *, packed: bool = False) -> list[str]:
+def oversize_files(sizes: Iterable[tuple[str, int]], *, packed: bool = False) -> list[str]:
     """Return one sentence for each file that is larger than its kind may be: it is not worth reading.
 
-    `sizes`: of each file, by name; `packed`: of a bundle that has packs.
+    `sizes`: name and octets of each file; `packed`: of a bundle that has packs.
     """
-    return [
-        f"{name}: {size} bytes; such a file may have {most}"
-        for name, size in sorted(sizes.items())
+    larger = [
+        (name, f"{name}: {size} bytes; such a file may have {most}")
+        for name, size in sizes
         if (most := _most(name, packed=packed)) is not None and size > most
     ]
+    return [sentence for _, sentence in sorted(larger)]
 
 
 def _most(name: str, *, packed: bool = False) -> int | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import click
@@ -142,25 +145,28 @@ def export(  # noqa: PLR0913 - one argument an option
     piped = str(out) == STDOUT
     if piped:
         check_stdout(as_json=session.as_json)
-    with session.exporting() as ledger:
-        if not piped:
-            second_mark = [ledger.mark.apart.parent] if ledger.mark else []
-            check_file(out, force=force, kept_out=[session.path, *second_mark])
-        sizes = [_size_of(ledger.store, path) for path in since]
-        place = None if piped else out
-        if peer is not None:
-            wanted = find_peer(ledger.store, peer)["peer"]
-            done = export_peer(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
-        elif context is not None:
-            done = export_context(ledger, context, place, since=sizes, report=with_report, withhold=withhold)
-        else:
-            wanted = find_task(ledger.store, str(task_id))["task"]
-            done = export_task(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
-        asked = ledger.settings.anchor.witnesses is not None
+    with TemporaryFile() as held:
+        with session.exporting() as ledger:
+            if not piped:
+                second_mark = [ledger.mark.apart.parent] if ledger.mark else []
+                check_file(out, force=force, kept_out=[session.path, *second_mark])
+            sizes = [_size_of(ledger.store, path) for path in since]
+            place = held if piped else out
+            if peer is not None:
+                wanted = find_peer(ledger.store, peer)["peer"]
+                done = export_peer(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
+            elif context is not None:
+                done = export_context(ledger, context, place, since=sizes, report=with_report, withhold=withhold)
+            else:
+                wanted = find_task(ledger.store, str(task_id))["task"]
+                done = export_task(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
+            asked = ledger.settings.anchor.witnesses is not None
+        if piped:
+            held.seek(0)
+            copyfileobj(held, sys.stdout.buffer)
     if asked and not done.anchored_by:
         note("No witness has cosigned it yet: run `a2a-ledger anchor witness`, and export again.")
     if piped:
-        click.echo(done.data, nl=False)
         note(clean(str(done)))
     elif session.as_json:
         print_json(done.to_json())

@@ -52,10 +52,10 @@ from a2a_ledger.codec.container import (
 from a2a_ledger.codec.fields import data_of
 from a2a_ledger.codec.holes import (
     NEVER_CUT,
+    LaterHoles,
     changed_holes,
     count_holes,
     erased_versions,
-    first_stated,
     later_holes,
     says_erased,
     states_holes,
@@ -91,6 +91,7 @@ __all__ = [
     "FindBoxes",
     "Hole",
     "Kept",
+    "LaterHoles",
     "Part",
     "Parts",
     "Place",
@@ -108,7 +109,6 @@ __all__ = [
     "erased_versions",
     "finding_tag",
     "findings_key",
-    "first_stated",
     "later_holes",
     "leaf",
     "misplaced",

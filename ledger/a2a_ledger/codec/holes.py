@@ -13,7 +13,7 @@ from a2a_ledger.codec.commitments import Hole
 from a2a_ledger.events import ContentErased
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from a2a_ledger.codec.commitments import Part
     from a2a_ledger.codec.record import Record
@@ -42,11 +42,6 @@ def count_holes(parts: Iterable[Part]) -> int:
 def states_holes(record: Record) -> bool:
     """Say whether a record states its holes: then every later record of its log that has any does."""
     return isinstance(record.data.get("holes"), dict)
-
-
-def first_stated(records: Iterable[Record]) -> int | None:
-    """Return the log index of the first record that states its holes; None: none does."""
-    return min((record.n for record in records if states_holes(record)), default=None)
 
 
 def changed_holes(record: Record, role: str, parts: Sequence[Part], *, stated: bool) -> str:
@@ -92,31 +87,63 @@ def says_erased(erasure: Record, events: int) -> str:
     return f"content of {counted} was erased at {erasure.at}, {asked}"
 
 
+class LaterHoles:
+    """Finds out what became of the blobs of records after they were recorded, one record after the other.
+
+    Attributes:
+        changed: by the log index of each record that lost octets, the role of the first blob that did.
+    """
+
+    def __init__(self) -> None:
+        self._stated = False
+        self._lost: dict[int, tuple[tuple[str, int], list[tuple[str, str]]]] = {}
+        self._erasures: dict[int, Record] = {}
+        self._erased: dict[tuple[str, int], int] = {}
+        self.changed: dict[int, str] = {}
+
+    def take(self, record: Record) -> None:
+        """Take in the next record in log order, the log's own among them: the first one states whether all do."""
+        self._stated = self._stated or states_holes(record)
+        lost = _lost(record, stated=self._stated)
+        if lost:
+            self._lost[record.n] = (record.stream, record.ver), lost
+            self.changed[record.n] = lost[0][0]
+        for ver in erased_versions(record):
+            self._erasures[record.n] = record
+            self._erased[record.stream, ver] = record.n
+
+    def told(self, is_there: Callable[[str, int], bool]) -> Later:
+        """Return it; `is_there` says whether there is a record at a version of a stream."""
+        cut: list[str] = []
+        whole = {place: True for place in self._erased if is_there(*place)}
+        for place, lost in self._lost.values():
+            cut += [text for role, text in lost if place not in self._erased or role in NEVER_CUT]
+            if place in whole and any(role not in NEVER_CUT for role, _ in lost):
+                whole[place] = False
+        gone, still = dict.fromkeys(self._erasures, 0), dict.fromkeys(self._erasures, 0)
+        for place, is_whole in whole.items():
+            (still if is_whole else gone)[self._erased[place]] += 1
+        return Later(
+            [says_erased(self._erasures[by], events) for by, events in gone.items() if events] + cut,
+            [
+                f"event {by} says that {says_erased(self._erasures[by], events)}, and it is still there"
+                for by, events in still.items()
+                if events
+            ],
+        )
+
+
 def later_holes(records: Mapping[int, Record]) -> Later:
     """Return what became of the blobs of records, those by log index, after they were recorded.
 
     Args:
         records: With those of the stream `ledger`, whose first one states whether the log states holes.
     """
-    since = first_stated(records.values())
-    erasures = {(record.stream, ver): n for n, record in records.items() for ver in erased_versions(record)}
-    gone, still = dict.fromkeys(erasures.values(), 0), dict.fromkeys(erasures.values(), 0)
-    cut: list[str] = []
-    for n, record in sorted(records.items()):
-        lost = _lost(record, stated=since is not None and n >= since)
-        by = erasures.get((record.stream, record.ver))
-        cut += [text for role, text in lost if by is None or role in NEVER_CUT]
-        if by is not None:
-            whole = all(role in NEVER_CUT for role, _ in lost)
-            (still if whole else gone)[by] += 1
-    return Later(
-        [says_erased(records[by], events) for by, events in gone.items() if events] + cut,
-        [
-            f"event {by} says that {says_erased(records[by], events)}, and it is still there"
-            for by, events in still.items()
-            if events
-        ],
-    )
+    found = LaterHoles()
+    for _, record in sorted(records.items()):
+        found.take(record)
+    places = {(record.stream, record.ver) for record in records.values()}
+    return found.told(lambda stream, ver: (stream, ver) in places)
 
 
 def _lost(record: Record, *, stated: bool) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from a2a_ledger.anchors import anchored_head
@@ -27,7 +28,6 @@ from a2a_ledger.report.in_bundle import add_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from a2a_ledger.events import Json
     from a2a_ledger.export.chosen import Chosen
@@ -42,7 +42,7 @@ class Exported:
     """A bundle and what it covers.
 
     Attributes:
-        data: the zip; b"" where it has packs and was written to a file: that may be large.
+        data: the zip; b"" where it was written to an open file, or has packs and was written to one: that may be large.
         octets: how large it is.
         about: what it is about, such as `task 0123…`.
         tasks: local ids of the tasks that it shows.
@@ -118,7 +118,7 @@ class Exported:
 def export_task(  # noqa: PLR0913 - what goes in, and where it goes
     ledger: ContractLedger,
     task: str,
-    out: Path | None = None,
+    out: Path | IO[bytes] | None = None,
     *,
     since: Sequence[int] = (),
     report: bool = False,
@@ -131,7 +131,7 @@ def export_task(  # noqa: PLR0913 - what goes in, and where it goes
     Args:
         ledger: the ledger; with its keys a head is signed first and the bundle is signed.
         task: the local task id.
-        out: the file to write; it is replaced as a whole or not at all.
+        out: the file to write; it is replaced as a whole or not at all. Or one that is open for reading and writing.
         since: sizes of earlier heads that the reader holds; the bundle proves that the log only grew since.
         report: put the report page into the bundle, filled with the bundle as it is without the page.
         withhold: what to leave out: `headers`, `blobs`, `cut`, or ids of blobs (see `withheld.Withheld`).
@@ -150,7 +150,7 @@ def export_task(  # noqa: PLR0913 - what goes in, and where it goes
 def export_context(  # noqa: PLR0913 - see export_task
     ledger: ContractLedger,
     context: str,
-    out: Path | None = None,
+    out: Path | IO[bytes] | None = None,
     *,
     since: Sequence[int] = (),
     report: bool = False,
@@ -170,7 +170,7 @@ def export_context(  # noqa: PLR0913 - see export_task
 def export_peer(  # noqa: PLR0913 - see export_task
     ledger: ContractLedger,
     peer: str,
-    out: Path | None = None,
+    out: Path | IO[bytes] | None = None,
     *,
     since: Sequence[int] = (),
     report: bool = False,
@@ -185,7 +185,7 @@ def export_peer(  # noqa: PLR0913 - see export_task
 def _export(  # noqa: PLR0913 - see export_task
     ledger: ContractLedger,
     choose: Callable[[Store, int], Chosen],
-    out: Path | None,
+    out: Path | IO[bytes] | None,
     *,
     since: Sequence[int],
     report: bool,
@@ -227,11 +227,13 @@ def _export(  # noqa: PLR0913 - see export_task
             stamped_by=times.holders,
         )
 
-    if out is not None:
+    if isinstance(out, Path):
         with placed(out, "the bundle") as target:
             done = write(target)
             target.seek(0)
             return done if packed else replace(done, data=target.read())
+    if out is not None:
+        return write(out)
     held = io.BytesIO()
     return replace(write(held), data=held.getvalue())
 

@@ -140,7 +140,7 @@ class Maker:
         row = IndexRow(line, record.n, record.stream, record.ver, layout.record_file(record.n), where)
         lists.index.write(index_line(row))
         lists.leaves.write(leaf(record.log, record.n, bytes.fromhex(record.c), bytes.fromhex(record.t)) + b"\n")
-        lists.expected.write(expected_of({record.n: record}))
+        lists.expected.write(expected_of([record]))
         add(layout.proof_file(record.n), str(Proof(record.n, tuple(path), self._note)).encode())
         add(layout.record_file(record.n), record.raw)
         add(layout.salt_file(record.n), record.salt)

@@ -93,6 +93,7 @@ class WrittenFiles:
             tags[layout.SIGNATURE] = sign(tags[layout.TAG_MANIFEST])
         for name, data in tags.items():
             self._archive.add(name, data)
-        for fault in oversize_files({name: file.size for name, file in self._archive.files.items()}, packed=True):
+        sizes = ((name, file.size) for name, file in self._archive.files.items())
+        for fault in oversize_files(sizes, packed=True):
             raise BundleError(f"the bundle would be refused by its reader: {fault}")
         self._archive.close()

@@ -15,7 +15,8 @@ from a2a_ledger.bundle import Bundle, read_bundle
 from a2a_ledger.divergence.reading import ADOPTED, BOUND, CAPTURED, CARD_FETCHED, MESSAGE, RECONSTRUCTED, text
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.verify import verify
-from a2a_ledger.verify.proven import read_checkpoint, read_leaves
+from a2a_ledger.verify.leaves import read_leaves
+from a2a_ledger.verify.proven import read_checkpoint
 from a2a_ledger.verify.reread import CARD_SERVED
 from a2a_ledger.verify.shown import Shown
 
@@ -132,14 +133,14 @@ def bundle_side(source: bytes, policy: Policy | None = None, trust: Sequence[str
     try:
         bundle: Bundle = read_bundle(source)
         checkpoint = read_checkpoint(bundle)
-        rows, leaves, _ = read_leaves(bundle, checkpoint.origin)
-        shown = Shown(bundle, rows, leaves, checkpoint.origin)
+        read = read_leaves(bundle, checkpoint.origin)
+        shown = Shown(bundle, read.rows(bundle), read.leaves, checkpoint.origin)
     except Exception as problem:  # noqa: BLE001 - nothing that a stranger wrote may end in a traceback; `verify` has said so
         why = str(problem) if isinstance(problem, LedgerError) else f"it cannot be read: {problem!r:.200}"
         return BundleSide(SideReport("bundle", "", "invalid", why), whole=False, _records={})
     whole = any(claim.claim == "C3" and claim.status == "VALID" for claim in report.claims)
     said = SideReport("bundle", checkpoint.origin, report.verdict, detail)
-    return BundleSide(said, whole, {n: shown.records[n] for n in sorted(shown.records)})
+    return BundleSide(said, whole, dict(shown.records))
 
 
 def ledger_report(origin: str) -> SideReport:

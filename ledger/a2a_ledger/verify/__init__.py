@@ -38,21 +38,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import CLAIMS, SIGNATURE, Bundle, foreign_files, oversize_files, read_bundle
+from a2a_ledger.divergence.reading import CARD_FETCHED
 from a2a_ledger.errors import BundleError, FormatError, UsageError
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
 from a2a_ledger.verify.card_signatures import card_signatures
 from a2a_ledger.verify.files import file_faults
-from a2a_ledger.verify.key_events import read_keys
+from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys
+from a2a_ledger.verify.leaves import read_leaves
 from a2a_ledger.verify.proven import (
     check_inclusion,
     judge_earlier,
     judge_head,
     read_checkpoint,
-    read_leaves,
 )
 from a2a_ledger.verify.report import LETTERS, REQUIRED, Claim, Report, verdict_of
-from a2a_ledger.verify.reread import reread
 from a2a_ledger.verify.rerun import Rerun
 from a2a_ledger.verify.scope import Scope, scope_of
 from a2a_ledger.verify.shown import Shown
@@ -65,9 +65,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from a2a_ledger.checkpoint import Checkpoint
-    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.events import JsonObject
     from a2a_ledger.verify.key_events import Keys
-    from a2a_ledger.verify.proven import Head, ShownLeaf
+    from a2a_ledger.verify.leaves import ShownLeaf
+    from a2a_ledger.verify.proven import Head
 
 _MOST_NAMED = 3  # faults that a detail names before it counts the rest
 _MOST_STREAMS = 9  # streams that it names
@@ -143,13 +144,11 @@ class _Examination:
     def report(self, required: Sequence[str]) -> Report:
         """Do all steps and return the answer."""
         bundle = self.bundle
-        files = {**bundle.files, **bundle.zipped}
-        faults = oversize_files(
-            {name: len(content) for name, content in files.items()}, packed=bundle.packed is not None
-        )
+        packed = bundle.packed is not None
+        faults = oversize_files(bundle.sizes(), packed=packed)
         about, not_established = "", tuple[str, ...]()
         if not faults:
-            faults = [*file_faults(bundle), *foreign_files(files, packed=bundle.packed is not None)]  # step 2
+            faults = [*file_faults(bundle), *foreign_files(bundle.zipped, packed=packed)]  # step 2
             try:
                 checkpoint = read_checkpoint(bundle)  # step 3
                 claimed = read_claims(bundle)
@@ -167,9 +166,10 @@ class _Examination:
 
     def _judge_log(self, checkpoint: Checkpoint, claimed: JsonObject, faults: list[str]) -> tuple[str, tuple[str, ...]]:
         """Do steps 3 to 12; add to `faults` what is wrong with files as such (claim I)."""
-        rows, leaves, leaf_faults = read_leaves(self.bundle, checkpoint.origin)
-        shown = Shown(self.bundle, rows, leaves, checkpoint.origin)
-        keys = read_keys(shown.records.values(), checkpoint.origin)
+        read = read_leaves(self.bundle, checkpoint.origin)
+        leaves, leaf_faults = read.leaves, read.faults
+        shown = Shown(self.bundle, read.rows(self.bundle), leaves, checkpoint.origin)
+        keys = read_keys(shown.of_type(*KEY_EVENTS), checkpoint.origin)
         head = judge_head(self.bundle, checkpoint, self.policy, keys)
         self.claims["L"] = head.claim
         leaf_faults += check_inclusion(self.bundle, leaves, checkpoint)
@@ -239,20 +239,15 @@ class _Examination:
 
     def _judge_gaps(self, shown: Shown, claimed: JsonObject) -> None:
         """Say whether what was left out is listed (claim X)."""
-        found: list[Json] = [
-            {"blob": gap.blob, "index": gap.n, "part": gap.part, "role": gap.role, "size": gap.size}
-            for gap in shown.gaps
-        ]
+        count = shown.left_out.count
         faults: list[str] = []
-        if not shown.faults and not listed(self.bundle, claimed.get("withheld"), found):
-            faults.append(f"data/claims.json: its list of parts left out is not what is left out ({len(found)} parts)")
+        if not shown.faults and not listed(self.bundle, claimed.get("withheld"), shown.left_out):
+            faults.append(f"data/claims.json: its list of parts left out is not what is left out ({count} parts)")
         if shown.faults:
             self.claims["X"] = Claim("X", "NOT PROVEN", "not all records could be read", "an intact bundle")
             return
         good = (
-            f"{len(found)} parts are left out; length and commitment of each are intact"
-            if found
-            else "nothing is left out"
+            f"{count} parts are left out; length and commitment of each are intact" if count else "nothing is left out"
         )
         later = [*shown.later.unread, *shown.later.still]
         self._say("X", faults, f"{good}; since recorded: {_some(later)}" if later else good)
@@ -272,13 +267,13 @@ class _Examination:
     ) -> tuple[str, ...]:
         """Read again, decide and judge again (claim R); return what the findings do not establish."""
         faults, left = check_statements(self.bundle, shown, leaves, keys)
-        content = reread(shown.records)
-        rerun = Rerun.of_bundle(self.bundle, shown.records, checkpoint.size)
-        faults += [*content.faults, *rerun.differences]
+        shown.content.finish(shown)
+        rerun = Rerun.of_bundle(self.bundle, shown, checkpoint.size)
+        faults += [*shown.content.faults, *rerun.differences]
         left = [
             *([rerun.missing] if rerun.missing else []),
             *shown.later.unread,
-            *content.left,
+            *shown.content.left,
             *shown.unresolved,
             *left,
         ]
@@ -291,22 +286,18 @@ class _Examination:
 
     def _judge_peer(self, shown: Shown, checkpoint: Checkpoint, scope: Scope) -> str:
         """Say what the peer signed (claim S); return in one line what this bundle is."""
-        from_peer = sum(
-            record.type == "message.recorded.v1" and record.data.get("direction") == "in"
-            for record in shown.records.values()
-        )
-        cards = card_signatures(shown.records.values(), [card.key for card in self.policy.cards] if self.policy else [])
+        trusted = [card.key for card in self.policy.cards] if self.policy else []
+        cards = card_signatures(shown.of_type(CARD_FETCHED), trusted)
         self.claims["S"] = Claim(
             "S",
             "NOT PROVEN",
-            _some([f"{from_peer} messages are shown as received; the peer signed none of them", *cards]),
+            _some([f"{shown.received} messages are shown as received; the peer signed none of them", *cards]),
             "the peer's own ledger (`reconcile`), or message signatures",
         )
         several = "" if scope.kind == "task" else f" of {len(scope.tasks)} tasks"
-        peers = sorted({str(record.data["peer_url"]) for record in shown.records.values() if "peer_url" in record.data})
         return (
             f"{scope}: {len(shown.records)} events{several} recorded by {checkpoint.origin}; "
-            f"{', '.join(peers) or 'the peer'} signed none of them"
+            f"{', '.join(sorted(shown.peer_urls)) or 'the peer'} signed none of them"
         )
 
     def _say(self, letter: str, faults: Sequence[str], good: str) -> None:
@@ -332,5 +323,5 @@ def _some(sentences: Sequence[str]) -> str:
 
 def _task_size(shown: Shown, leaves: Mapping[int, ShownLeaf]) -> int:
     """Return the smallest size of the log that has every shown event but those of the log's own stream."""
-    own = {n for n, record in shown.records.items() if record.stream == "ledger"}
+    own = {place.n for place in shown.streams.get("ledger", ())}
     return max((n + 1 for n in leaves if n not in own), default=0)

@@ -2,67 +2,80 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.reading import MESSAGE, ref, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from a2a_ledger.codec import Record
+    from a2a_ledger.verify.shown import Shown
+
+
+class Said:
+    """What records say of peers and of each other's ids, by their log indexes: the records themselves are let go."""
+
+    def __init__(self) -> None:
+        self.peers: dict[str, int] = {}  # by stream the first event that names a peer
+        self.urls: dict[str, int] = {}  # by peer the first event that names its url
+        self.spoken: dict[str, array[int]] = {}  # by stream its messages
+        self.given: dict[tuple[str, int, str | None, str | None], int] = {}  # by the message that was answered so first
+
+    def take(self, record: Record) -> None:
+        """Take in the next record in log order."""
+        if text(record.data, "peer") is not None:
+            self.peers.setdefault(record.stream, record.n)
+        if text(record.data, "peer_url"):
+            self.urls.setdefault(str(record.data.get("peer")), record.n)
+        if record.type == MESSAGE:
+            self.spoken.setdefault(record.stream, array("Q")).append(record.n)
+            asked = ref(record.data, "answers")
+            if asked is not None:
+                self.given.setdefault((asked["stream"], asked["ver"], *ids_of(record)), record.n)
 
 
 class Beside:
     """The shown records by where they stand, and what their messages say of each other."""
 
-    def __init__(self, records: Mapping[int, Record]) -> None:
-        self._places: dict[tuple[str, int], Record] = {}
-        self._peers: dict[str, Record] = {}  # by stream the first event that names a peer
-        self._urls: dict[str, Record] = {}  # by peer the first event that names its url
-        self._spoken: dict[str, list[Record]] = {}  # by stream its messages
-        self._given: dict[tuple[str, int, str | None, str | None], int] = {}
-        for record in (records[n] for n in sorted(records)):
-            self._places[record.stream, record.ver] = record
-            if text(record.data, "peer") is not None:
-                self._peers.setdefault(record.stream, record)
-            if text(record.data, "peer_url"):
-                self._urls.setdefault(str(record.data.get("peer")), record)
-            if record.type == MESSAGE:
-                self._take_message(record)
-
-    def _take_message(self, record: Record) -> None:
-        self._spoken.setdefault(record.stream, []).append(record)
-        asked = ref(record.data, "answers")
-        for stream, ver in {(record.stream, record.ver), *([(asked["stream"], asked["ver"])] if asked else [])}:
-            self._given.setdefault((stream, ver, *ids_of(record)), record.n)
+    def __init__(self, shown: Shown, said: Said) -> None:
+        self._shown = shown
+        self._said = said
 
     def named(self, record: Record, name: str) -> Record | None:
         """Return the event that a field refers to; None: none, or it is not shown."""
         there = ref(record.data, name)
-        return None if there is None else self._places.get((there["stream"], there["ver"]))
+        return None if there is None else self._at(there["stream"], there["ver"])
 
     def before(self, record: Record) -> Record | None:
         """Return the event before it in its stream."""
-        return self._places.get((record.stream, record.ver - 1))
+        return self._at(record.stream, record.ver - 1)
 
     def gave_ids(self, asked: Record, record: Record) -> bool:
         """Say whether a message, or one that answers it, had the ids of a later event in its content."""
-        return self._given.get((asked.stream, asked.ver, *ids_of(record)), record.n) < record.n
+        ids = ids_of(record)
+        answered = self._said.given.get((asked.stream, asked.ver, *ids), record.n)
+        return answered < record.n or (ids_of(asked) == ids and asked.n < record.n)
 
     def next_message(self, record: Record) -> Record | None:
         """Return the first message behind an event in its stream."""
-        spoken = self._spoken.get(record.stream, [])
-        at = bisect_right(spoken, record.n, key=lambda said: said.n)
-        return spoken[at] if at < len(spoken) else None
+        spoken = self._said.spoken.get(record.stream, ())
+        at = bisect_right(spoken, record.n)
+        return self._shown.records[spoken[at]] if at < len(spoken) else None
 
     def first_of_stream(self, record: Record) -> Record:
         """Return the first event of a stream that names a peer."""
-        return self._peers.get(record.stream, record)
+        n = self._said.peers.get(record.stream)
+        return record if n is None else self._shown.records[n]
 
     def first_of_peer(self, record: Record) -> Record:
         """Return the first event that names the url of this peer."""
-        return self._urls.get(str(record.data.get("peer")), record)
+        n = self._said.urls.get(str(record.data.get("peer")))
+        return record if n is None else self._shown.records[n]
+
+    def _at(self, stream: str, ver: int) -> Record | None:
+        n = self._shown.at(stream, ver)
+        return None if n is None else self._shown.records[n]
 
 
 def ids_of(record: Record) -> tuple[str | None, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.codec import Hole, changed_holes, first_stated
+from a2a_ledger.codec import Hole
 from a2a_ledger.contract import FORM
 
 if TYPE_CHECKING:
@@ -17,20 +17,26 @@ _SHOWN_BY = ("body", "contract")
 
 
 class Gaps:
-    """The records that are judged again, and which of them or of their contents are not here."""
+    """The records that are judged again, and which of them or of their contents are not here.
 
-    def __init__(self, shown: Mapping[int, Record], *, partial: bool) -> None:
-        """Look through the records.
+    Attributes:
+        partial: the records are a bundle's: events of the peer and of other tasks are not among them.
+    """
+
+    def __init__(self, shown: Mapping[int, Record], changed: Mapping[int, str] | None) -> None:
+        """Take what is known of them.
 
         Args:
-            shown: the records by log index.
-            partial: they are a bundle's, which shows a part of the log and leaves contents out.
+            shown: the records by log index, in log order.
+            changed: of each of them that lost octets after it was recorded, the role of a blob that did; None: they
+                are no bundle's, which shows a part of the log and leaves contents out.
         """
         self._shown = shown
-        self._partial = partial
-        since = first_stated(shown.values())
-        changed = {n: _changed(record, stated=since is not None and n >= since) for n, record in shown.items()}
-        self._changed = {n: role for n, role in changed.items() if role} if partial else {}
+        self.partial = changed is not None
+        self._changed = changed or {}
+        self._first: dict[str, int] = {}  # by stream the first of its events that lost octets
+        for n in self._changed:
+            self._first.setdefault(shown[n].stream, n)
 
     def of_recorded(self, told: Record) -> str:
         """Say why a recorded finding need not be found again; "" if it must be."""
@@ -51,7 +57,7 @@ class Gaps:
         A rule may rest on an earlier message without showing it: on what was said before in the same words, on the
         chunks that an artifact was laid together from, on the extensions that earlier sends asked for.
         """
-        if not self._partial:
+        if not self.partial:
             return ""
         for n in evidence:
             if n not in self._shown:
@@ -61,18 +67,10 @@ class Gaps:
                     return f"parts of the {role} of event {n} are left out"
             if n in self._changed:
                 return f"parts of the {self._changed[n]} of event {n} are left out"
-        for n, role in self._changed.items():
-            if n < stop and self._shown[n].stream == f"task:{task}":
-                return f"parts of the {role} of event {n} are left out"
+        first = self._first.get(f"task:{task}", stop)
+        if first < stop:
+            return f"parts of the {self._changed[first]} of event {first} are left out"
         return ""
-
-
-def _changed(record: Record, *, stated: bool) -> str:
-    """Return the role of a blob of which something was left out after it was recorded, or ""."""
-    for role in record.blobs:
-        if changed_holes(record, role, record.stored_parts(role) or (), stated=stated):
-            return role
-    return ""
 
 
 def _other_form(form: str | None) -> str:

@@ -7,9 +7,10 @@ only: to see whether the bundle fits together. It never makes a claim VALID.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING
 
-from a2a_ledger.bundle import CHECKPOINT, INDEX, KEYS, LEAVES, PROOFS, consistency_file, proof_file
+from a2a_ledger.bundle import CHECKPOINT, KEYS, PROOFS, consistency_file, proof_file
+from a2a_ledger.bundle.referred import Referred
 from a2a_ledger.checkpoint import (
     Checkpoint,
     open_checkpoint,
@@ -17,7 +18,6 @@ from a2a_ledger.checkpoint import (
     parse_hashes,
     parse_proof,
 )
-from a2a_ledger.codec import leaf, parse_canonical
 from a2a_ledger.errors import (
     ConsistencyError,
     FormatError,
@@ -34,22 +34,12 @@ from a2a_ledger.verify.report import Claim
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from a2a_ledger.bundle import Bundle, IndexRow
+    from a2a_ledger.bundle import Bundle
     from a2a_ledger.keys import Verifier
     from a2a_ledger.note import Verified
     from a2a_ledger.policy import Policy
     from a2a_ledger.verify.key_events import Keys, KeyTerm
-
-_LEAF_MEMBERS = frozenset({"c", "log", "n", "t", "v"})
-
-
-class ShownLeaf(NamedTuple):
-    """One leaf of the bundle: its index, its commitment, its tag, its exact bytes."""
-
-    n: int
-    c: bytes
-    t: bytes
-    raw: bytes
+    from a2a_ledger.verify.leaves import ShownLeaf
 
 
 @dataclass(slots=True)
@@ -65,59 +55,19 @@ class Head:
     quorum_time: int | None = None  # when it was met, by the witnesses' clocks; None: it was not, or none is asked for
 
 
-def read_leaves(bundle: Bundle, origin: str) -> tuple[list[IndexRow], dict[int, ShownLeaf], list[str]]:
-    """Return the rows of the index, the leaves by their index in the log, and faults (claim P)."""
-    try:
-        lines, rows = bundle.leaves(), bundle.index()
-    except FormatError as problem:
-        return [], {}, [str(problem)]
-    faults: list[str] = []
-    leaves: dict[int, ShownLeaf] = {}
-    good: list[IndexRow] = []  # each leaf once
-    before = -1
-    for number, (raw, row) in enumerate(zip(lines, rows, strict=True), start=1):
-        try:
-            found = _read_leaf(raw, origin)
-        except FormatError as problem:
-            faults.append(f"{LEAVES}: line {number}: {problem}")
-            continue
-        if row.line != number or row.n != found.n or found.n <= before:
-            faults.append(f"{LEAVES}: line {number} is leaf {found.n}, which is not what {INDEX} lists there")
-            continue
-        before = found.n
-        leaves[found.n] = found
-        good.append(row)
-    return good, leaves, faults
-
-
-def _read_leaf(raw: bytes, origin: str) -> ShownLeaf:
-    """Read one leaf, which has exactly one spelling."""
-    value = parse_canonical(raw)
-    if not isinstance(value, dict) or value.keys() != _LEAF_MEMBERS:
-        raise FormatError(f"a leaf has the members {sorted(_LEAF_MEMBERS)}")
-    try:
-        c, t = bytes.fromhex(cast("str", value["c"])), bytes.fromhex(cast("str", value["t"]))
-        n = cast("int", value["n"])
-        same = leaf(origin, n, c, t) == raw
-    except (TypeError, ValueError):
-        same = False
-        c, t, n = b"", b"", -1
-    if not same or n < 0:
-        raise FormatError(f"not a leaf of log {origin}")
-    return ShownLeaf(n, c, t, raw)
-
-
 def check_inclusion(bundle: Bundle, leaves: Mapping[int, ShownLeaf], checkpoint: Checkpoint) -> list[str]:
     """Return a fault for each leaf that is not proven to be under the checkpoint."""
-    note = bundle.files[CHECKPOINT]
+    note = bundle.text(CHECKPOINT)
     faults: list[str] = []
+    expected = Referred(bundle)
     for n, shown in leaves.items():
         name = proof_file(n)
+        expected.add(name)
         try:
-            proof = parse_proof(bundle.read(name))
+            proof = parse_proof(bundle.read(name), known=note)
             if proof.index != n:
                 raise FormatError(f"proves leaf {proof.index}, expected leaf {n}")
-            if proof.checkpoint.encode() != note:
+            if proof.checkpoint != note:
                 raise FormatError(f"leads to another checkpoint than {CHECKPOINT}")
             if proof.extra is not None:
                 raise FormatError("has an extra line, which nobody signs")
@@ -125,9 +75,7 @@ def check_inclusion(bundle: Bundle, leaves: Mapping[int, ShownLeaf], checkpoint:
         except LedgerError as problem:
             text = str(problem)
             faults.append(text if text.startswith(name) else f"{name}: {text}")
-    expected = {proof_file(n) for n in leaves}
-    faults += [f"{name}: proves a leaf that is not shown" for name in bundle.under(PROOFS) if name not in expected]
-    return faults
+    return faults + [f"{name}: proves a leaf that is not shown" for name in expected.strangers(PROOFS)]
 
 
 def read_checkpoint(bundle: Bundle) -> Checkpoint:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from hashlib import sha256
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.bundle import record_file
@@ -29,7 +30,7 @@ from a2a_ledger.divergence.reading import (
     text,
 )
 from a2a_ledger.events import EVENT_TYPES
-from a2a_ledger.signature.peer_keys import ADDED, recorded_keys
+from a2a_ledger.signature.peer_keys import ADDED, RETIRED, recorded_keys
 from a2a_ledger.verify.agreeing import DIRECTIONS, LEGS, Difference, disagreements
 from a2a_ledger.verify.beside import Beside
 from a2a_ledger.verify.card_fields import differences_of_answer, differences_of_card
@@ -37,11 +38,12 @@ from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
 from a2a_ledger.verify.pinned import MANIFEST, differences_of_decision, differences_of_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json
+    from a2a_ledger.verify.shown import Shown
     from a2a_ledger.wire import Leg
 
 _HASHES = ("raw_hash", "document_hash", "contract_hash")
@@ -52,45 +54,63 @@ CARD_SERVED = "card.served.v1"
 """A card that the owner of this log served, as the agent."""
 
 
-class Reread(NamedTuple):
-    """What came out: contradictions, and what cannot be read since it is left out."""
-
-    faults: list[str]
-    left: list[str]
-
-
 class _Found(Beside):
-    """The shown records by place."""
+    """What the checks of one record need of the others."""
 
-    def __init__(self, records: Mapping[int, Record]) -> None:
-        super().__init__(records)
-        self.streams: dict[str, list[Record]] = {}
-        for record in records.values():
-            self.streams.setdefault(record.stream, []).append(record)
-        self.card_keys = recorded_keys(records[n] for n in sorted(records))
+    def __init__(self, shown: Shown) -> None:
+        super().__init__(shown, shown.said)
+        self.shown = shown
+        self.card_keys = recorded_keys(shown.of_type(ADDED, RETIRED))
 
 
-def reread(records: Mapping[int, Record]) -> Reread:
-    """Read all shown content again.
+class _Said(NamedTuple):
+    """A sentence about a record: what its content says stands behind what the events beside it say."""
 
-    Args:
-        records: the shown records by log index; each is what its leaf commits to.
-    """
-    found = _Found(records)
-    faults: list[str] = []
-    left: list[str] = []
-    for record in records.values():
-        check = _CHECKS.get(record.type, _unknown)
-        for difference in (*disagreements(record, found), *check(record, found)):
+    n: int
+    by_content: bool
+    sentence: str
+
+
+class Reread:
+    """What came out of reading again: contradictions, and what cannot be read since it is left out, in log order."""
+
+    def __init__(self) -> None:
+        self._faults: list[_Said] = []
+        self._left: list[_Said] = []
+
+    def take(self, record: Record) -> None:
+        """Read a record's content again, as far as that takes no other record; it is what its leaf commits to."""
+        if record.type not in _CHECKS:
+            self._note(record, _message(record) if record.type == MESSAGE else _unknown(record), by_content=True)
+
+    def finish(self, shown: Shown) -> None:
+        """Hold the shown records against each other, each of which was taken before."""
+        found = _Found(shown)
+        for record in shown.records.values():
+            self._note(record, disagreements(record, found), by_content=False)
+            if record.type in _CHECKS:
+                self._note(record, _CHECKS[record.type](record, found), by_content=True)
+
+    @property
+    def faults(self) -> list[str]:
+        """Return the contradictions."""
+        return [said.sentence for said in sorted(self._faults, key=itemgetter(0, 1))]
+
+    @property
+    def left(self) -> list[str]:
+        """Return what is open."""
+        return [said.sentence for said in sorted(self._left, key=itemgetter(0, 1))]
+
+    def _note(self, record: Record, differences: Iterable[Difference], *, by_content: bool) -> None:
+        for difference in differences:
             sentence = f"{record_file(record.n)}: {difference.what}"
             if difference.open:
-                left.append(f"{sentence} ({difference.open})")
+                self._left.append(_Said(record.n, by_content, f"{sentence} ({difference.open})"))
             else:
-                faults.append(sentence)
-    return Reread(faults, left)
+                self._faults.append(_Said(record.n, by_content, sentence))
 
 
-def _unknown(record: Record, _: _Found) -> Iterable[Difference]:
+def _unknown(record: Record) -> Iterable[Difference]:
     """What this version does not know, it cannot judge; on what the log says of its keys no judgement rests."""
     if record.type not in EVENT_TYPES and record.stream != "ledger":
         yield Difference(f"an event of type {record.type[:80]}", _UNJUDGED)
@@ -201,7 +221,7 @@ def _pinned(record: Record, found: _Found) -> Iterable[Difference]:
 
 def _manifest(record: Record, found: _Found) -> Iterable[Difference]:
     gap = "the record has no such blob" if "manifest" not in record.blobs else _gap(record, ["manifest"])
-    for what in differences_of_manifest(record, found.streams.get("ledger", ())):
+    for what in differences_of_manifest(record, found.shown.stream("ledger")):
         yield Difference(what, gap)
 
 
@@ -222,8 +242,8 @@ def _decided(record: Record, found: _Found) -> Iterable[Difference]:
     at = text(card, "fetched_at")
     if not any(
         same_time(at, answer.at) and answer.data.get("contract_hash") == contract
-        for answer in found.streams.get(fetch.stream, ())
-        if fetch.ver <= answer.ver and answer.n < record.n and answer.type == CARD_FETCHED
+        for answer in found.shown.stream(fetch.stream, after=fetch.ver - 1)
+        if answer.n < record.n and answer.type == CARD_FETCHED
     ):
         yield Difference(f"was decided about a fetch at {at}", "no shown fetch of that contract is of that time")
 
@@ -247,7 +267,7 @@ def same_time(one: str | None, other: str) -> bool:
         return False
 
 
-def _message(record: Record, _: _Found) -> Iterable[Difference]:
+def _message(record: Record) -> Iterable[Difference]:
     data = record.data
     kind = text(data, "leg")
     if kind not in LEGS or data.get("direction") not in DIRECTIONS:
@@ -289,5 +309,5 @@ _CHECKS = {
     RECONSTRUCTED: _captured,
     "freshness.decided.v1": _decided,
     MANIFEST: _manifest,
-    MESSAGE: _message,
 }
+"""The checks that take other records."""

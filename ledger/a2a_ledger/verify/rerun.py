@@ -19,7 +19,6 @@ from a2a_ledger.divergence import (
     RULE_SET,
     RULE_SETS,
     Cases,
-    RecordLog,
     payload_of,
     violation_of,
     violation_tag,
@@ -29,6 +28,7 @@ from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.freshness import decide, inputs_from_json
 from a2a_ledger.verify.gaps import Gaps
+from a2a_ledger.verify.shown_log import ShownLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from a2a_ledger.contract.profile import Profile
     from a2a_ledger.divergence import CaseLog, Finding
     from a2a_ledger.events import JsonObject
+    from a2a_ledger.verify.shown import Shown
 
 DECIDED: Final = "freshness.decided.v1"
 VIOLATION: Final = "violation.detected.v1"
@@ -82,9 +83,11 @@ class Rerun:
     faults: list[str] = field(default_factory=list[str])
     missing: str = ""
     not_established: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
-    recorded: tuple[str, ...] = ()
+    again: list[str] = field(default_factory=list[str])
+    recorded: list[str] = field(default_factory=list[str])
     _elsewhere: bool = False  # rules or profile of the time are not those at hand
+    _stated: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # recorded findings by their tag
+    _rule_sets: set[str] = field(default_factory=set[str])  # under which they were recorded
 
     @property
     def differences(self) -> list[str]:
@@ -98,8 +101,8 @@ class Rerun:
         return f"{self.decisions} decisions and {self.findings} findings again, equal byte for byte: {verdict}{alone}"
 
     @classmethod
-    def of_bundle(cls, bundle: Bundle, records: Mapping[int, Record], size: int) -> Rerun:
-        """Do it over the records of a bundle under a checkpoint of this size.
+    def of_bundle(cls, bundle: Bundle, shown: Shown, size: int) -> Rerun:
+        """Do it over the records that a bundle shows under a checkpoint of this size.
 
         The peer's stream is shown in part only, so a finding that rests on what a peer's stream does
         *not* hold is compared where it was recorded and is otherwise left open.
@@ -122,10 +125,12 @@ class Rerun:
         if rule_set not in RULE_SETS:
             run._leave_all(f"judged by rule set {rule_set}, here are {_SETS}")
             rule_set = RULE_SET
-        shown = sorted(records.values(), key=lambda record: record.n)
-        run.decide_again(shown)
+        run.decide_again(shown.of_type(DECIDED))
+        for record in shown.stating():
+            run.take_stated(record, profile)
+        gaps = Gaps(shown.records, shown.changed)
         verified_to = cast("int", engine["verified_to"])
-        run.judge_again(shown, RecordLog(shown), profile, verified_to=verified_to, partial=True, rule_set=rule_set)
+        run.judge_again(shown.records, ShownLog(shown), profile, gaps, verified_to=verified_to, rule_set=rule_set)
         return run
 
     def decide_again(self, records: Iterable[Record]) -> None:
@@ -154,65 +159,14 @@ class Rerun:
             if canonical(again) != canonical(record.data):
                 self._differ(record.n, "decision", _decision(record.data), _decision(again))
 
-    def judge_again(  # noqa: PLR0913 - what is judged, and what it was judged by
-        self,
-        records: Iterable[Record],
-        log: CaseLog,
-        profile: Profile,
-        *,
-        verified_to: int,
-        partial: bool,
-        rule_set: str = RULE_SET,
-    ) -> None:
-        """Judge the records again and compare with the findings among them.
+    def take_stated(self, record: Record, profile: Profile) -> None:
+        """Take in what a record says of a judgement: a finding, and the profile that it was recorded under.
 
-        Args:
-            records: what to judge and the recorded findings, in log order.
-            log: where earlier events are found.
-            profile: the profile of the time.
-            verified_to: how far the verifier had read, as a log size: behind it a finding may be due.
-            partial: the log lacks events of the peer and of other tasks.
-            rule_set: the rules that the verifier had read by: what they find must be recorded, under them or under
-                older ones. What is recorded under other rules that are known here is found again under those.
-
-        A finding about the peer as a whole is compared where it was recorded and is else nobody's business here. Rule
-        set 1 found twice what one message says twice; so often it may be recorded, in that order, and no more often.
+        Each record that says either comes here, in log order, before any is judged again.
         """
-        recorded: dict[str, list[Record]] = {}
-        shown: dict[int, Record] = {}
-        for record in records:
-            shown[record.n] = record
-            if record.type == VIOLATION:
-                self._take_recorded(record, profile, recorded)
-            else:
-                self._hold_profile(record, profile)
-        at_the_time = frozenset(recorded)
-        gaps = Gaps(shown, partial=partial)
-        met: dict[str, int] = {}
-        rule_sets = {rule_set, *(str(same[0].data["rule_set"]) for same in recorded.values())}
-        for finding in _found(shown.values(), log, profile, rule_sets):
-            same = recorded.get(tag := violation_tag(finding, profile))
-            if same:
-                told = same.pop(0)
-                met.setdefault(tag, told.n)
-                self._compare(told, finding, profile, gaps.of_recorded(told))
-            elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
-                continue  # recorded under other rules, which say the same of it
-            elif finding.trigger.n >= verified_to:
-                self._leave(
-                    f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
-                )
-            elif finding.task is not None and not self._elsewhere and not (partial and _rests_on_absence(finding)):
-                self._not_recorded(finding, profile, gaps.of_found(finding))
-        for tag, told in ((tag, told) for tag, same in recorded.items() for told in same):
-            if tag in met:
-                self._differ(told.n, "finding", f"once more, as at {met[tag]}", "not again")
-            else:
-                self._not_found(told, gaps.of_recorded(told))
-        self.compared.sort()
-
-    def _take_recorded(self, record: Record, profile: Profile, recorded: dict[str, list[Record]]) -> None:
-        """Keep a recorded finding under the tag by which the re-run will find it."""
+        if record.type != VIOLATION:
+            self._hold_profile(record, profile)
+            return
         data = record.data
         listed = data.get("not_established")
         sentences = [str(item) for item in listed] if isinstance(listed, list) else []
@@ -221,9 +175,58 @@ class Rerun:
         if not known:
             self._leave_all(f"event {record.n} was found by rule set {data.get('rule_set')}, here are {_SETS}")
         if not self._hold_profile(record, profile) or not known:
-            self.recorded = (*self.recorded, _finding(data))
+            self.recorded.append(_finding(data))
             return
-        recorded.setdefault(_tag_of(record), []).append(record)
+        self._rule_sets.add(str(data["rule_set"]))
+        self._stated.setdefault(_tag_of(record), []).append(record.n)
+
+    def judge_again(  # noqa: PLR0913 - what is judged, and what it was judged by
+        self,
+        shown: Mapping[int, Record],
+        log: CaseLog,
+        profile: Profile,
+        gaps: Gaps,
+        *,
+        verified_to: int,
+        rule_set: str = RULE_SET,
+    ) -> None:
+        """Judge the records again and compare with the findings among them, which were taken in before.
+
+        Args:
+            shown: what to judge and the recorded findings, by log index in log order.
+            log: where earlier events are found.
+            profile: the profile of the time.
+            gaps: what of the records is not here.
+            verified_to: how far the verifier had read, as a log size: behind it a finding may be due.
+            rule_set: the rules that the verifier had read by: what they find must be recorded, under them or under
+                older ones. What is recorded under other rules that are known here is found again under those.
+
+        A finding about the peer as a whole is compared where it was recorded and is else nobody's business here. Rule
+        set 1 found twice what one message says twice; so often it may be recorded, in that order, and no more often.
+        """
+        recorded = self._stated
+        at_the_time = frozenset(recorded)
+        met: dict[str, int] = {}
+        for finding in _found(shown, log, profile, {rule_set, *self._rule_sets}):
+            same = recorded.get(tag := violation_tag(finding, profile))
+            if same:
+                told = shown[same.pop(0)]
+                met.setdefault(tag, told.n)
+                self._compare(told, finding, profile, gaps.of_recorded(told))
+            elif finding.rule_set != rule_set or not at_the_time.isdisjoint(violation_tags(finding, profile)):
+                continue  # recorded under other rules, which say the same of it
+            elif finding.trigger.n >= verified_to:
+                self._leave(
+                    f"the verifier had read up to {verified_to} only; {finding.rule} at {finding.trigger.n} was due"
+                )
+            elif finding.task is not None and not self._elsewhere and not (gaps.partial and _rests_on_absence(finding)):
+                self._not_recorded(finding, profile, gaps.of_found(finding))
+        for tag, told in ((tag, shown[n]) for tag, same in recorded.items() for n in same):
+            if tag in met:
+                self._differ(told.n, "finding", f"once more, as at {met[tag]}", "not again")
+            else:
+                self._not_found(told, gaps.of_recorded(told))
+        self.compared.sort()
 
     def _hold_profile(self, record: Record, profile: Profile) -> bool:
         """Note that something was recorded under another profile than the one at hand."""
@@ -243,7 +246,7 @@ class Rerun:
     def _not_found(self, told: Record, gap: str) -> None:
         """Say that a recorded finding does not come out again: it is false, unless material for it is missing."""
         if self._elsewhere or gap:
-            self.recorded = (*self.recorded, _finding(told.data))
+            self.recorded.append(_finding(told.data))
             self._leave(f"finding {told.n} ({_finding(told.data)}) is recorded and was not found again: {gap}")
         else:
             self._differ(told.n, "finding", _finding(told.data), "none")
@@ -260,7 +263,7 @@ class Rerun:
             self._not_found(told, gap)
             return
         self.findings += 1
-        self.again = (*self.again, _finding(data))
+        self.again.append(_finding(data))
         if data.get("statement_sha256") != again["statement_sha256"]:
             self._differ(
                 told.n, "statement", f"sha256 {data.get('statement_sha256')}", f"sha256 {again['statement_sha256']}"
@@ -281,13 +284,13 @@ class Rerun:
         self._leave(why)
 
 
-def _found(records: Iterable[Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]) -> Iterator[Finding]:
+def _found(shown: Mapping[int, Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]) -> Iterator[Finding]:
     """Judge the records by each of these rule sets."""
-    judged = [record for record in records if record.type != VIOLATION]
     for rule_set in sorted(rule_sets):
         cases = Cases(log, profile, rule_set=rule_set)
-        for record in judged:
-            yield from cases.judge(record)
+        for record in shown.values():
+            if record.type != VIOLATION:
+                yield from cases.judge(record)
 
 
 def _tag_of(record: Record) -> str:

@@ -14,10 +14,11 @@ from a2a_ledger.bundle import PROFILE
 from a2a_ledger.codec import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.verify.shown import Shown
 
 NOT_CLAIMED: Final = (
     "that the peer sent these messages: the peer signed none of them",
@@ -98,28 +99,24 @@ class Scope:
             "tasks": [*self.tasks],
         }
 
-    def strangers(self, streams: Mapping[str, Sequence[Record]]) -> list[str]:
+    def strangers(self, shown: Shown) -> list[str]:
         """Return one sentence for each stream or task that is shown and does not belong here, or is missing."""
         known = {*self.ends}
         faults = [
             f"{stream} is shown, which is neither of {self} nor of a peer"
-            for stream in streams
+            for stream in shown.streams
             if stream not in known and not stream.startswith(("peer:", "findings:peer:"))
         ]
         if self.profile != PROFILE:
-            faults += [f"task {task} is not shown" for task in self.tasks if f"task:{task}" not in streams]
+            faults += [f"task {task} is not shown" for task in self.tasks if f"task:{task}" not in shown.streams]
         if self.kind == "context":
             faults += [
                 f"no event of task {task} names {self}"
                 for task in self.tasks
-                if all(record.data.get("context_id") != self.value for record in streams.get(f"task:{task}", ()))
+                if all(record.data.get("context_id") != self.value for record in shown.stream(f"task:{task}"))
             ]
         if self.kind == "peer":
-            faults += [
-                f"task {task} is not with {self}"
-                for task in self.tasks
-                if peer_of(streams.get(f"task:{task}", ())) != self.value
-            ]
+            faults += [f"task {task} is not with {self}" for task in self.tasks if shown.peer_of(task) != self.value]
         return faults
 
     def __str__(self) -> str:

@@ -2,103 +2,148 @@
 
 Everything here asks one question in small pieces: are these records, blobs and streams what the
 leaves say? Whether the leaves are in anybody's log is the question of `proven`. A fault is one
-sentence that names the file; a list of none means that the check held.
+sentence that names the file; a list of none means that the check held. The records are read one
+by one and let go: what is remembered of each are its place and its digests.
 """
 
 from __future__ import annotations
 
+from array import array
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import BLOBS, INDEX, RECORDS, STREAMS, record_file, salt_file, stream_key_file
+from a2a_ledger.bundle.referred import Referred
 from a2a_ledger.codec import (
-    Hole,
-    blob_id,
+    LaterHoles,
     commitment,
     findings_key,
-    later_holes,
     read_record,
     stream_commitment,
     stream_tag,
+    tags_of,
     task_id,
 )
 from a2a_ledger.errors import FormatError
+from a2a_ledger.verify.beside import Said
+from a2a_ledger.verify.blobs import Blobs, LeftOut
+from a2a_ledger.verify.leaves import LeafTags
+from a2a_ledger.verify.records import BlobParts, ShownRecords
+from a2a_ledger.verify.references import References
+from a2a_ledger.verify.reread import Reread
+from a2a_ledger.verify.streams import ShownStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from a2a_ledger.bundle import Bundle, IndexRow
     from a2a_ledger.codec import Part, Record
-    from a2a_ledger.events import Json
-    from a2a_ledger.verify.proven import ShownLeaf
+    from a2a_ledger.verify.leaves import ShownLeaves
 
-_MOST_GAPS = 20_000  # more than the largest `claims.json` can list, so that no honest list is as long
+_VIOLATION = "violation.detected.v1"
 
-
-class Gap(NamedTuple):
-    """A part that was left out of a blob, as the bundle lists it."""
-
-    n: int  # index of the event
-    role: str
-    blob: str
-    part: int
-    size: int
+_TAGGED = frozenset({"contract.captured.v1", "contract.reconstructed.v1"})
+"""The events that the rules look up by a tag."""
 
 
 class Shown:
-    """The records that could be read, and every fault that was found on the way. Never raises.
+    """What the bundle shows, and every fault that was found on the way. Never raises.
 
     Attributes:
-        records: by index in the log, in log order.
-        streams: the same records by stream, in order of version.
+        records: the records that could be read, by index in the log, in log order.
+        streams: their places by stream.
+        tagged: log indexes of the events that rules look up, by lookup tag.
+        profiles: of each profile that something was recorded under, the log index of the first such event.
+        peer_urls: what the events name as their peers.
+        received: how many messages are shown as received.
         keyed: the streams whose key is disclosed and is the right one.
-        gaps: parts that were left out.
+        left_out: parts that were left out.
+        changed: of each event that lost octets after it was recorded, the role of the first blob that did.
         faults: what is wrong with records, blobs and references (claim C1).
         stream_faults: what is wrong with streams as a whole (claim C2).
         unresolved: references to events that are not shown, and that the bundle need not show.
         later: what became of blobs after they were recorded: nobody can read again what was judged then.
+        said: what the events say of peers and of each other's ids.
+        content: the shown content read again, but for what takes several records.
     """
 
-    def __init__(self, bundle: Bundle, rows: Iterable[IndexRow], leaves: Mapping[int, ShownLeaf], origin: str) -> None:
+    def __init__(self, bundle: Bundle, rows: Iterable[IndexRow], leaves: ShownLeaves, origin: str) -> None:
         self._bundle = bundle
         self._leaves = leaves
         self._origin = origin
-        self._used: set[str] = set()
-        self._blobs: dict[str, tuple[Part, ...]] = {}  # by id: a hostile bundle names one many times
-        self.records: dict[int, Record] = {}
-        self.streams: dict[str, list[Record]] = {}
+        self._used = Referred(bundle)
+        self._blobs = Blobs(bundle)
+        self._references = References()
+        self._types: dict[str, array[int]] = {}
+        self.records = ShownRecords(bundle, leaves)
+        self.streams: dict[str, ShownStream] = {}
+        self.tagged: dict[str, array[int]] = {}
+        self.profiles: dict[str, int] = {}
+        self.peer_urls: set[str] = set()
+        self.received = 0
         self.keyed: set[str] = set()
-        self.gaps: list[Gap] = []
+        self.left_out = LeftOut()
         self.faults: list[str] = []
         self.stream_faults: list[str] = []
         self.unresolved: list[str] = []
+        holes, self.said, self.content = LaterHoles(), Said(), Reread()
         for row in rows:
-            if row.n in leaves:  # else the check of the leaves has said so
-                self._read(row)
-        for stream, records in self.streams.items():
-            records.sort(key=lambda record: record.ver)
-            self._check_versions(stream, records)
-            self._check_key(stream, records)
+            record = self._read(row)
+            if record is not None:
+                holes.take(record)
+                self.said.take(record)
+                self.content.take(record)
+        self.changed = holes.changed
+        self._tags = LeafTags(leaves)
+        for stream, shown in self.streams.items():
+            shown.sort()
+            self._check_versions(stream, shown)
+            self._check_key(stream, shown)
         self._check_tags_differ()
         self._check_references()
-        self.later = later_holes(self.records)
-        for folder in (RECORDS, BLOBS, STREAMS):
-            strangers = [name for name in bundle.under(folder) if name not in self._used]
-            self.faults += [f"{name}: no event of the bundle refers to it" for name in strangers]
+        self.later = holes.told(lambda stream, ver: self.at(stream, ver) is not None)
+        strangers = self._used.strangers(RECORDS, BLOBS, STREAMS)
+        self.faults += [f"{name}: no event of the bundle refers to it" for name in strangers]
 
-    def _read(self, row: IndexRow) -> None:
-        """Read the record of one row and its blobs; keep it if all of it fits its leaf."""
+    def of_type(self, *types: str) -> Iterator[Record]:
+        """Yield the records of these types in log order."""
+        numbers = sorted(n for name in types for n in self._types.get(name, ()))
+        return (self.records[n] for n in numbers)
+
+    def stating(self) -> Iterator[Record]:
+        """Yield findings, and of each profile that something was recorded under the first such record, in log order."""
+        return (self.records[n] for n in sorted({*self._types.get(_VIOLATION, ()), *self.profiles.values()}))
+
+    def stream(self, stream: str, *, after: int = -1) -> Iterator[Record]:
+        """Yield the records of a stream behind a version, in order of version."""
+        numbers = self.streams[stream].numbers(after=after) if stream in self.streams else ()
+        return (self.records[n] for n in numbers)
+
+    def at(self, stream: str, ver: int) -> int | None:
+        """Return the log index of an event by its place in its stream; None: it is not shown."""
+        return self.streams[stream].find(ver) if stream in self.streams else None
+
+    def peer_of(self, task: str) -> str:
+        """Return the peer that a task's events name first, "" if none does."""
+        return self.streams[f"task:{task}"].peer if f"task:{task}" in self.streams else ""
+
+    def end(self, stream: str) -> int:
+        """Return the last shown version of a stream, -1 if none is shown."""
+        return self.streams[stream].last if stream in self.streams else -1
+
+    def _read(self, row: IndexRow) -> Record | None:
+        """Read the record of one row and its blobs, and remember it if all of it fits its leaf."""
         name = record_file(row.n)
-        self._used |= {name, salt_file(row.n)}
+        self._used.add(name, salt_file(row.n))
         try:
             record = self._read_record(name, row)
-            parts = {ref.id: self._read_blob(row.n, role, ref.id, ref.size) for role, ref in record.blobs.items()}
+            record = record._replace(parts=BlobParts(self._bundle, self._read_blobs(record)))
         except FormatError as problem:
             text = str(problem)
             self.faults.append(text if text.startswith("data/") else f"{name}: {text}")
-            return
-        self.records[row.n] = record = record._replace(parts=parts)
-        self.streams.setdefault(record.stream, []).append(record)
+            return None
+        self._remember(record)
+        return record
 
     def _read_record(self, name: str, row: IndexRow) -> Record:
         leaf = self._leaves[row.n]
@@ -115,41 +160,45 @@ class Shown:
             raise FormatError(f"{INDEX}: lists leaf {row.n} as {row.stream} version {row.ver}, expected {listed}")
         return record
 
-    def _read_blob(self, n: int, role: str, blob: str, size: int) -> tuple[Part, ...]:
-        folder = f"{BLOBS}{blob}"
-        if blob not in self._blobs:
-            parts = tuple(self._bundle.blob_parts(blob))
-            if blob_id(parts).hex() != blob:
-                raise FormatError(f"{folder}: not the blob {role} that {record_file(n)} commits to")
-            self._blobs[blob] = parts
-        parts = self._blobs[blob]
-        if sum(part.length if isinstance(part, Hole) else len(part.content) for part in parts) != size:
-            raise FormatError(f"{folder}: {record_file(n)} gives its size as {size}, its parts have another")
-        for number, part in enumerate(parts):
-            if isinstance(part, Hole):
-                self._used.add(f"{folder}/{number}.hole")
-                if len(self.gaps) < _MOST_GAPS or self._bundle.packed is not None:
-                    self.gaps.append(Gap(n, role, blob, number, part.length))
-            else:
-                self._used |= {f"{folder}/{number}", f"{folder}/{number}.salt"}
-        return parts
+    def _read_blobs(self, record: Record) -> dict[str, tuple[Part, ...]]:
+        """Hold a record's blobs against it; return the parts of those that were read for it."""
+        read: dict[str, tuple[Part, ...]] = {}
+        for role, ref in record.blobs.items():
+            blob, parts = self._blobs.read(record.n, role, ref)
+            self._used.add(*blob.files(ref.id))
+            self.left_out.add(record.n, role, ref, blob)
+            if parts is not None:
+                read[ref.id] = parts
+        return read
 
-    def _check_versions(self, stream: str, records: list[Record]) -> None:
+    def _remember(self, record: Record) -> None:
+        self.records.add(record)
+        self.streams.setdefault(record.stream, ShownStream()).add(record)
+        self._references.add(record)
+        self._types.setdefault(record.type, array("Q")).append(record.n)
+        if record.type in _TAGGED:
+            for tag in tags_of(record.stream, record.type, record.data):
+                self.tagged.setdefault(tag, array("Q")).append(record.n)
+        if "profile_hash" in record.data:
+            self.profiles.setdefault(str(record.data["profile_hash"]), record.n)
+        if "peer_url" in record.data:
+            self.peer_urls.add(str(record.data["peer_url"]))
+        self.received += record.type == "message.recorded.v1" and record.data.get("direction") == "in"
+
+    def _check_versions(self, stream: str, shown: ShownStream) -> None:
         """Check the chain of `prev` where neighbours are shown."""
-        for before, record in pairwise(records):
-            if record.ver == before.ver:
-                self.stream_faults.append(
-                    f"{stream}: version {record.ver} is there twice, at {before.n} and {record.n}"
-                )
-            elif record.ver == before.ver + 1 and (record.prev != before.c or record.n < before.n):
-                self.stream_faults.append(f"{stream}: version {record.ver} does not follow the version before it")
+        for before, place in pairwise(shown):
+            if place.ver == before.ver:
+                self.stream_faults.append(f"{stream}: version {place.ver} is there twice, at {before.n} and {place.n}")
+            elif place.ver == before.ver + 1 and (place.prev != self._leaves[before.n].c or place.n < before.n):
+                self.stream_faults.append(f"{stream}: version {place.ver} does not follow the version before it")
 
-    def _check_key(self, stream: str, records: list[Record]) -> None:
+    def _check_key(self, stream: str, shown: ShownStream) -> None:
         """Where the key is disclosed: it is the stream's own, no version is missing, every tag is right."""
         name = stream_key_file(stream)
         try:
             key = self._bundle.stream_key(stream)
-            ours = key is not None and self._commits_to(stream, records[0], key)
+            ours = key is not None and self._commits_to(stream, shown, key)
             follows = self._task_key(stream)
         except FormatError as problem:
             self.stream_faults.append(str(problem))
@@ -163,25 +212,23 @@ class Shown:
             self.stream_faults.append(f"{name}: not the key that {stream} commits to")
             return
         self.keyed.add(stream)
-        last = records[-1].ver
-        missing = sorted({*range(min(last, len(records)) + 1)} - {record.ver for record in records})
-        if missing:
+        missing = shown.missing
+        if missing is not None:
             self.stream_faults.append(
-                f"{stream}: version {missing[0]} is missing; {len(records)} of {last + 1} are shown"
+                f"{stream}: version {missing} is missing; {len(shown)} of {shown.last + 1} are shown"
             )
-        wrong = [record for record in records if record.t != stream_tag(key, record.ver).hex()]
+        wrong = [place for place in shown if self._leaves[place.n].t != stream_tag(key, place.ver)]
         self.stream_faults += [
-            f"{record_file(record.n)}: leaf {record.n} does not carry the tag of {stream} version {record.ver}"
-            for record in wrong
+            f"{record_file(place.n)}: leaf {place.n} does not carry the tag of {stream} version {place.ver}"
+            for place in wrong
         ]
-        self._check_nothing_follows(stream, key, last)
+        self._check_nothing_follows(stream, key, shown.last)
         if stream.startswith(("task:", "peer:")) and (findings := findings_of(stream)) not in self.streams:
             self._check_nothing_follows(findings, findings_key(key), -1)
 
     def _check_nothing_follows(self, stream: str, key: bytes, last: int) -> None:
         """Search the shown leaves for the version behind the last one."""
-        after = stream_tag(key, last + 1)
-        later = [n for n, leaf in self._leaves.items() if leaf.t == after]
+        later = self._tags.carrying(stream_tag(key, last + 1))
         self.stream_faults += [f"{record_file(n)}: leaf {n} is {stream} version {last + 1}, not shown" for n in later]
 
     def _task_key(self, stream: str) -> bytes | None:
@@ -191,7 +238,7 @@ class Shown:
             return None
         return self._bundle.stream_key(name if name.startswith("peer:") else f"task:{name}")
 
-    def _commits_to(self, stream: str, first: Record, key: bytes) -> bool:
+    def _commits_to(self, stream: str, shown: ShownStream, key: bytes) -> bool:
         """Say whether a stream commits to this key: by its name, or in version 0 and through its task's key."""
         kind, _, name = stream.partition(":")
         if kind == "task":
@@ -199,60 +246,30 @@ class Shown:
         task = self._task_key(stream)
         if task is not None and findings_key(task) != key:
             return False
-        return first.ver == 0 and first.data.get("stream_commitment") == stream_commitment(key)
+        return shown.commitment == stream_commitment(key)
 
     def _check_tags_differ(self) -> None:
         """Two leaves with one tag are two stories for one place: proof of misconduct of the log's owner."""
-        places: dict[bytes, list[int]] = {}
-        for n, leaf in self._leaves.items():
-            places.setdefault(leaf.t, []).append(n)
         self.stream_faults += [
-            f"leaves {twins} carry one tag: two stories for one place of a stream"
-            for twins in places.values()
-            if len(twins) > 1
+            f"leaves {twins} carry one tag: two stories for one place of a stream" for twins in self._tags.twins
         ]
 
     def _check_references(self) -> None:
         """Where one shown event refers to another shown event, hold the reference against it."""
-        known = {(record.stream, record.ver): record.c for record in self.records.values()}
-        for record in self.records.values():
-            for field, value in record.data.items():
-                for stream, ver, c in references(value):
-                    there = known.get((stream, ver))
-                    if there is not None and there != c:
-                        self.faults.append(
-                            f"{record_file(record.n)}: refers to another {stream} version {ver} than is shown"
-                        )
-                    if there is not None or (field == "within" and stream.startswith("task:")):
-                        continue  # a card came within a message of another task: its octets stand in the fetch
-                    if stream in self.keyed:
-                        self.stream_faults.append(
-                            f"event {record.n} refers to {stream} version {ver}, which is not shown"
-                        )
-                    else:
-                        self.unresolved.append(f"event {record.n} rests on {stream} version {ver}, which is not shown")
+        for n, target, other in self._references.differing(self._commitment):
+            named = f"{target.stream} version {target.ver}"
+            if other:
+                self.faults.append(f"{record_file(n)}: refers to another {named} than is shown")
+            elif target.stream in self.keyed:
+                self.stream_faults.append(f"event {n} refers to {named}, which is not shown")
+            else:
+                self.unresolved.append(f"event {n} rests on {named}, which is not shown")
 
-    def end(self, stream: str) -> int:
-        """Return the last shown version of a stream, -1 if none is shown."""
-        return self.streams[stream][-1].ver if stream in self.streams else -1
+    def _commitment(self, stream: str, ver: int) -> str | None:
+        n = self.at(stream, ver)
+        return None if n is None else self._leaves[n].c.hex()
 
 
 def findings_of(stream: str) -> str:
     """Return the stream of the findings about a task or a peer, by the stream of its events."""
     return f"findings:{stream.removeprefix('task:')}"
-
-
-def references(value: Json) -> Iterator[tuple[str, int, str]]:
-    """Yield (stream, ver, c) of every reference to another event in an event's data.
-
-    Members beside these three make it no other thing: a reader skips what he does not know (section 2).
-    """
-    if isinstance(value, dict):
-        stream, ver, c = value.get("stream"), value.get("ver"), value.get("c")
-        if isinstance(stream, str) and isinstance(ver, int) and isinstance(c, str):
-            yield stream, ver, c
-        for member in value.values():
-            yield from references(member)
-    elif isinstance(value, list):
-        for item in value:
-            yield from references(item)

@@ -19,6 +19,7 @@ from a2a_ledger.bundle import (
     record_file,
     statement_file,
 )
+from a2a_ledger.bundle.referred import Referred
 from a2a_ledger.codec import Hole, canonical, parse_canonical
 from a2a_ledger.divergence import RULE_SETS, RULES
 from a2a_ledger.divergence.finding import CARD
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.statement import Statement
     from a2a_ledger.verify.key_events import Keys
-    from a2a_ledger.verify.proven import ShownLeaf
+    from a2a_ledger.verify.leaves import ShownLeaf
     from a2a_ledger.verify.scope import Scope
     from a2a_ledger.verify.shown import Shown
 
@@ -159,7 +160,10 @@ def read_ends(value: Json) -> dict[str, int]:
 
 def shown_subject(leaves: Iterable[ShownLeaf]) -> Subject:
     """Name what an export speaks about: all shown leaves, as the one file that holds them."""
-    return Subject(LEAVES, sha256(b"".join(leaf.raw + b"\n" for leaf in leaves)).hexdigest())
+    digest = sha256()
+    for leaf in leaves:
+        digest.update(leaf.raw + b"\n")
+    return Subject(LEAVES, digest.hexdigest())
 
 
 def check_statements(
@@ -172,10 +176,8 @@ def check_statements(
     """
     faults: list[str] = []
     left: list[str] = []
-    expected: set[str] = set()
-    for record in shown.records.values():
-        if record.type != _VIOLATION_TYPE:
-            continue
+    expected = Referred(bundle)
+    for record in shown.of_type(_VIOLATION_TYPE):
         name = statement_file(record.n)
         expected.add(name)
         if any(isinstance(part, Hole) for part in record.stored_parts("statement") or ()):
@@ -189,7 +191,7 @@ def check_statements(
         except LedgerError as problem:
             text = str(problem)
             faults.append(text if text.startswith(name) else f"{name}: {text}")
-    faults += [f"{name}: no finding of the bundle has it" for name in bundle.under(STATEMENTS) if name not in expected]
+    faults += [f"{name}: no finding of the bundle has it" for name in expected.strangers(STATEMENTS)]
     return faults, left
 
 

@@ -16,15 +16,15 @@ from a2a_ledger.codec import canonical
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.keys import parse_vkey
 from a2a_ledger.verify.report import LETTERS
-from a2a_ledger.verify.scope import peer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from a2a_ledger.bundle import Bundle
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.verify.blobs import LeftOut
     from a2a_ledger.verify.scope import Scope
     from a2a_ledger.verify.shown import Shown
 
@@ -54,23 +54,22 @@ def check_claims(claimed: JsonObject, shown: Shown, checkpoint: Checkpoint, scop
         "not_claimed": scope.not_claimed,
         "signed": signed,
         "withheld": [],
-        **scope.members([peer_of(shown.streams.get(f"task:{task}", ())) for task in scope.tasks]),
+        **scope.members([shown.peer_of(task) for task in scope.tasks]),
     }
     faults = [
         f"{CLAIMS}: its {name} is not what the bundle shows"
         for name in sorted(expected.keys() | claimed.keys())
         if name != "withheld" and _other(name, expected, claimed)
     ]
-    return faults + [f"{CLAIMS}: {fault}" for fault in scope.strangers(shown.streams)]
+    return faults + [f"{CLAIMS}: {fault}" for fault in scope.strangers(shown)]
 
 
-def listed(bundle: Bundle, withheld: Json, gaps: list[Json]) -> bool:
-    """Say whether the bundle lists just these gaps: in its claims, or in a file that these name by its digest."""
+def listed(bundle: Bundle, withheld: Json, left_out: LeftOut) -> bool:
+    """Say whether the bundle lists just these parts: in its claims, or in a file that these name by its digest."""
     if bundle.packed is None:
-        return withheld == gaps
-    lines = b"".join(canonical(gap) + b"\n" for gap in gaps)
-    stated: Json = {"parts": len(gaps), "sha256": sha256(lines).hexdigest()}
-    return bundle.files.get(WITHHELD) == lines and withheld == stated
+        return withheld == left_out.first and len(left_out.first) == left_out.count
+    digest = sha256(bundle.files[WITHHELD]).hexdigest() if WITHHELD in bundle.files else ""
+    return digest == left_out.digest and withheld == {"parts": left_out.count, "sha256": digest}
 
 
 def _other(name: str, expected: JsonObject, claimed: JsonObject) -> bool:
@@ -96,7 +95,7 @@ def check_repeated(bundle: Bundle, shown: Shown, checkpoint: Checkpoint, scope: 
 
 def _check_keys(bundle: Bundle, shown: Shown) -> list[str]:
     """The keys that people compare over the telephone are those that the log's events name."""
-    expected = key_files(shown.streams.get("ledger", ()))
+    expected = key_files(shown.stream("ledger"))
     found = {name: bundle.files[name] for name in bundle.under(KEYS)}
     return [
         f"{name}: not the key that the log's own events name there"
@@ -116,13 +115,13 @@ def key_files(records: Iterable[Record]) -> dict[str, bytes]:
 
 
 def _check_expected(bundle: Bundle, shown: Shown) -> list[str]:
-    if bundle.read(EXPECTED) == expected_of(shown.records):
+    if bundle.read(EXPECTED) == expected_of(shown.of_type(*_JUDGED)):
         return []
     return [f"{EXPECTED}: not the outcome of the decisions and findings that are shown"]
 
 
-def expected_of(records: Mapping[int, Record]) -> bytes:
-    """Return `data/replay/expected.jsonl`: the outcome of each decision and finding, one a line, in log order."""
+def expected_of(records: Iterable[Record]) -> bytes:
+    """Return `data/replay/expected.jsonl`: the outcome of each decision and finding of these, one a line."""
     return b"".join(
         canonical(
             {
@@ -132,7 +131,7 @@ def expected_of(records: Mapping[int, Record]) -> bytes:
             }
         )
         + b"\n"
-        for record in records.values()
+        for record in records
         if record.type in _JUDGED
     )
 
@@ -155,12 +154,12 @@ def _check_info(bundle: Bundle, checkpoint: Checkpoint, scope: Scope) -> list[st
     *lines, end = bundle.text(BAG_INFO).split("\n")
     if end:
         return [f"{BAG_INFO}: the last line does not end in a line feed"]
-    payload = [content for name, content in bundle.zipped.items() if name.startswith("data/")]
+    payload = [len(content) for name, content in bundle.zipped.items() if name.startswith("data/")]
     expected = [
         f"BagIt-Profile-Identifier: {scope.profile}",
         f"External-Identifier: {checkpoint.origin}#{scope.identifier}",
         f"Log-Size: {checkpoint.size}",
-        f"Payload-Oxum: {sum(map(len, payload))}.{len(payload)}",
+        f"Payload-Oxum: {sum(payload)}.{len(payload)}",
     ]
     dates = [line for line in lines if re.fullmatch(r"Bagging-Date: \d{4}-\d\d-\d\d", line, re.ASCII)]
     faults = [f"{BAG_INFO}: expected the line {line!r} once" for line in expected if lines.count(line) != 1]

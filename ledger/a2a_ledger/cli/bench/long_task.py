@@ -49,7 +49,13 @@ def _record(ledger: ContractLedger, count: int) -> str:
     """Append a task of that many events; return its local id."""
     task = ledger.new_task()
     event = MessageRecorded(
-        peer=PEER, direction="in", leg="stream-event", binding="JSONRPC", url=URL, method="SendStreamingMessage"
+        peer=PEER,
+        direction="in",
+        leg="stream-event",
+        binding="JSONRPC",
+        url=URL,
+        method="SendStreamingMessage",
+        task_id="T",
     )
     body = b'data: {"jsonrpc":"2.0","id":1,"result":{"statusUpdate":{"taskId":"T","n":%d}}}\n\n'
     for start in range(0, count, _AT_ONCE):
