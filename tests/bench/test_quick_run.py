@@ -26,6 +26,7 @@ TARGETS = {
     "evidence.bundle-size": "value <= 200",
     "evidence.verify": "value <= 50",
     "evidence.export_100k": "value <= 100",
+    "evidence.verify_100k": "value <= 256",
     "guard.added": "value <= 1.5",
     "guard.share": "value <= 5",
     "proxy": "ratio >= 0.7",

@@ -95,7 +95,7 @@ def test_all_contents_are_left_out_but_what_judging_begins_with(case: Case, copy
 
 
 def test_one_blob_is_left_out_by_its_id(case: Case, copy: Path) -> None:
-    rows = read_bundle(case.bundle).index()
+    rows = list(read_bundle(case.bundle).index())
     blob = next(row.body.rpartition("/")[2] for row in reversed(rows) if row.body != "-")
     with reopened(copy, read_only=False) as ledger:
         made = export_task(ledger, case.task, withhold=[blob])

@@ -1,11 +1,11 @@
-"""A row about a long task: how much memory its export takes, in a process of its own."""
+"""Rows about a long task: how much memory its export and its verification take, each in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from a2a_ledger.cli.bench.material import PEER, URL
 from a2a_ledger.cli.bench.row import Row, Target
@@ -31,18 +31,38 @@ with ContractLedger.open(sys.argv[1], create=False, follow=False, mark_dir=sys.a
 """
 
 
-def long_task(place: Place) -> Row:
-    """Export a task of very many events, each a short event of a stream."""
+_VERIFY = """
+import json, sys, time
+from pathlib import Path
+from a2a_ledger.cli.bench.started import peak_memory
+from a2a_ledger.verify import verify
+
+began = time.perf_counter()
+verdict = verify(Path(sys.argv[1]), trust=[sys.argv[2]]).verdict
+print(json.dumps([peak_memory(), time.perf_counter() - began, verdict]))
+"""
+
+
+def long_task(place: Place) -> list[Row]:
+    """Export a task of very many events, each a short event of a stream, and verify the bundle."""
     with place.ledger("long-task") as ledger:
-        task = _record(ledger, place.scale.long_task)
+        task, key = _record(ledger, place.scale.long_task), ledger.signers["log"].vkey
     out = place.path("long-task.zip")
-    run = [sys.executable, "-c", _EXPORT, *map(str, (place.path("long-task"), place.path("long-task-mark"), task, out))]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)  # noqa: S603 - our own words
-    grown, took, size = json.loads(done.stdout)
-    remark = f"most memory of the export beside what was held before; {place.scale.long_task:,} events"
-    return Row(
-        "evidence.export_100k", grown, "MB", target=Target(100), remark=f"{remark}, {size:.0f} MB in {took:.0f} s"
-    )
+    grown, took, size = _apart(_EXPORT, place.path("long-task"), place.path("long-task-mark"), task, out)
+    peak, judged, verdict = _apart(_VERIFY, out, key)
+    events = f"{place.scale.long_task:,} events"
+    exported = f"most memory of the export beside what was held before; {events}, {size:.0f} MB in {took:.0f} s"
+    verified = f"most memory of the process that verifies them; {events} in {judged:.0f} s, verdict {verdict!r}"
+    return [
+        Row("evidence.export_100k", grown, "MB", target=Target(100), remark=exported),
+        Row("evidence.verify_100k", peak, "MB", target=Target(256), remark=verified),
+    ]
+
+
+def _apart(code: str, *arguments: object) -> Any:  # noqa: ANN401 - what json.loads gives
+    """Run this in a process of its own; return what it prints."""
+    run = [sys.executable, "-c", code, *map(str, arguments)]
+    return json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout)  # noqa: S603 - our own words
 
 
 def _record(ledger: ContractLedger, count: int) -> str:

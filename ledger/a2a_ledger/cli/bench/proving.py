@@ -82,7 +82,7 @@ def evidence(place: Place) -> list[Row]:
         Row("evidence.bundle", out, "ms", target=Target(50), remark=f"{bundle}, signing a head included"),
         Row("evidence.bundle-size", len(exported.data) / 1e3, "KB", target=Target(200), remark=bundle),
         Row("evidence.verify", checked, "ms", target=Target(50), remark=f"{bundle}, verdict {verdict!r}"),
-        long_task(place),
+        *long_task(place),
     ]
 
 
