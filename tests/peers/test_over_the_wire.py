@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import grpc
 import httpx
 import pytest
 from a2a.client import ClientConfig
 from a2a.types import SendMessageResponse, StreamResponse, Task, TaskStatus
+from a2a.utils.errors import A2AError
 
 from a2a_ledger import Guard
 from a2a_ledger.anchors import anchored_size
@@ -266,3 +268,41 @@ async def test_over_grpc_it_rides_in_the_metadata(tmp_path: Path, streaming: boo
         assert held_size(server) > 0
         assert held_size(client) > 0
         assert anchored_size(client.store) > 0
+
+
+@pytest.mark.parametrize("place", ["first", "last", "both"])
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_grpc_error_brings_a_head_as_an_answer_does(tmp_path: Path, streaming: bool, place: str) -> None:
+    """An error may end a call before its first metadata were sent: then the head comes with the last; twice is odd."""
+    introduce(tmp_path / "client", tmp_path / "agent", url=ORIGIN)
+    with open_at(tmp_path / "client") as client, open_at(tmp_path / "agent") as server:
+
+        async def refuse(context: Any) -> None:  # noqa: ANN401 - grpc's own generic type
+            answer = peers_of(server).for_answer([v for name, v in context.invocation_metadata() if name == HEADER])
+            assert answer is not None
+            head = ((HEADER, answer.value),)
+            if place != "last":
+                await context.send_initial_metadata(head)
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such task", head if place != "first" else ())
+
+        async def answered(_: bytes, context: Any) -> bytes:  # noqa: ANN401 - as above
+            await refuse(context)
+            return b""
+
+        async def streamed(_: bytes, context: Any) -> Any:  # noqa: ANN401 - as above
+            await refuse(context)
+            yield b""
+
+        served = card(supportedInterfaces=[], capabilities={"streaming": True})
+        async with RawPeer(SendMessage=answered, SendStreamingMessage=streamed) as peer, Guard(client) as guard:
+            served["supportedInterfaces"] = [{"url": peer.target, "protocolBinding": "GRPC", "protocolVersion": "1.0"}]
+            config = ClientConfig(streaming=streaming, supported_protocol_bindings=["GRPC"])
+            http = httpx.MockTransport(lambda _: httpx.Response(200, json=served))
+            calling = await guard.create_client(ORIGIN, config=config, transport=http)
+            with pytest.raises(A2AError):
+                await send(calling, "hello")
+            settle(client, server)
+            await calling.close()
+        assert (held_size(client) > 0) is (place != "both")
+        kept = [record.content("headers") or b"" for record in only(client, "message.recorded")]
+        assert not any(HEADER in headers.decode().lower() for headers in kept)

@@ -93,7 +93,7 @@ class Calls:
         return Opened(details, exchange)
 
     def head_came(self, exchange: Exchange, metadata: Iterable[tuple[str, str | bytes]]) -> None:
-        """Take in, behind the call, the head that came with its answer's first metadata, if one did."""
+        """Take in, behind the call, the head that came with its answer's metadata, if one did."""
         head_came(self._desk, exchange, pairs(metadata))
 
     def _newest_url(self) -> str:
@@ -124,6 +124,7 @@ class Calls:
         """
         if exchange.leg.method in SENDS:
             sent_ended(exchange.stream)
+        self.head_came(exchange, [*(error.initial_metadata() or ()), *(error.trailing_metadata() or ())])
         answer = answer_in(error)
         try:
             if answer is None:
