@@ -7,6 +7,7 @@ back together with an old database would vouch for it (docs/format.md section 6)
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from contextlib import ExitStack, closing
@@ -33,7 +34,8 @@ class Backup:
     Attributes:
         events: how many.
         head: events under the newest signed head in it; 0 when there is none.
-        not_copied: files that a setting names and that lie outside of the ledger's directory.
+        not_copied: files that a setting names and that lie outside of the ledger's directory, and files that hold a
+            head, wherever they lie: one that came back together with an old database would vouch for it.
     """
 
     events: int
@@ -126,13 +128,20 @@ def _copy_files(pairs: Iterable[tuple[Path, Path]]) -> None:
             raise _unwritable(Path(error.filename or target), error) from error
 
 
-def _named_files(home: LedgerHome) -> tuple[list[str], list[str]]:
-    """Return the files that settings name: those inside of the ledger's directory, and the others."""
+def _named_files(home: LedgerHome) -> tuple[list[Path], list[str]]:
+    """Return the files that settings name: those inside of the ledger's directory, and those that are left out."""
     settings = read_settings(home.config)
-    named = [name for name in (settings.profile, settings.card_keys, settings.anchor.peers) if name is not None]
+    named = settings.named_files()
     root = home.root.resolve()
-    inside = [name for name in named if (home.root / name).resolve().is_relative_to(root)]
-    return inside, [name for name in named if name not in inside]
+    inside = {name: real for name in named if (real := (home.root / name).resolve()).is_relative_to(root)}
+    places = [_place_in_copy(name, real.relative_to(root)) for name, real in inside.items()]
+    return places, [*(name for name in named if name not in inside), *settings.anchor.files]
+
+
+def _place_in_copy(name: str, real: Path) -> Path:
+    """Return where a file lies below a ledger's directory: as it is named, unless the name leads out of there."""
+    plain = Path(os.path.normpath(name))
+    return real if plain.is_absolute() or plain.parts[0] == ".." else plain
 
 
 def _unwritable(place: Path, error: OSError) -> StoreError:

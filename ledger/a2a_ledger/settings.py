@@ -266,6 +266,13 @@ class Settings:
         except FormatError as e:
             raise UsageError(f"setting [anchor] timestamp_roots: {path}: {e}") from None
 
+    def named_files(self) -> list[str]:
+        """Return the names of the files that are read because these settings name them; heads kept elsewhere apart."""
+        anchor = self.anchor
+        of_anchors = (anchor.witnesses, anchor.peers, anchor.timestamp_roots)
+        named = (self.profile, self.card_keys, self.key_passphrase_file, *of_anchors)
+        return [name for name in named if name is not None]
+
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
         """Return these settings with those of `overrides` that are not None.
 

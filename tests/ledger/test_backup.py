@@ -164,6 +164,47 @@ def test_files_that_settings_name(ledger_dir: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copy" / "rules" / "p.toml").is_file()
 
 
+NAMED = ["profile", "card_keys", "key_passphrase_file", "witnesses", "peers", "timestamp_roots"]
+
+
+def name_files(ledger_dir: Path, place: str) -> None:
+    """Put a file of each kind that a setting can name into a folder, and have `config.toml` name them all."""
+    (ledger_dir / place).mkdir()
+    for name in [*NAMED, "head"]:
+        (ledger_dir / place / name).write_text(name)
+    lines = [f'{name} = "{place}/{name}"' for name in NAMED]
+    lines[3:3] = ["[anchor]", f'files = ["{place}/head"]']
+    with (ledger_dir / "config.toml").open("a") as config:
+        config.write("\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize("spelling", ["named", "./sub/../named", "../audit/named", "{audit}/named"])
+def test_every_file_that_settings_name_comes_along_but_heads(ledger_dir: Path, tmp_path: Path, spelling: str) -> None:
+    """An old head must not come back together with the old database, for which it would vouch."""
+    (ledger_dir / "sub").mkdir()
+    place = spelling.format(audit=ledger_dir)
+    name_files(ledger_dir, place)
+    made = back_up(ledger_dir, tmp_path / "copy", keys=tmp_path / "keys")
+    assert made.not_copied == (f"{place}/head",)
+    assert {path.name: path.read_text() for path in (tmp_path / "copy" / "named").iterdir()} == {n: n for n in NAMED}
+
+
+def test_files_that_lie_elsewhere_are_named(ledger_dir: Path, tmp_path: Path) -> None:
+    place = str(tmp_path / "elsewhere")
+    name_files(ledger_dir, place)
+    (ledger_dir / "linked").symlink_to(tmp_path / "elsewhere" / "profile")
+    config = (ledger_dir / "config.toml").read_text()
+    (ledger_dir / "config.toml").write_text(config.replace(f"{place}/profile", "linked"))
+    made = back_up(ledger_dir, tmp_path / "copy")
+    assert made.not_copied == ("linked", *(f"{place}/{name}" for name in [*NAMED[1:], "head"]))
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == [
+        "config.toml",
+        "keys",
+        "keys.db",
+        "ledger.db",
+    ]
+
+
 @pytest.mark.parametrize("place", ["audit", "audit/copy", "taken"])
 def test_places_that_are_none(ledger_dir: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "taken").mkdir()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from a2a_ledger.cli.output import counted, note, print_json
+from a2a_ledger.cli.output import clean, counted, note, print_json
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb
 
@@ -43,7 +43,7 @@ def backup(session: Session, *, place: Path, keys_place: Path | None) -> None:
         head = f"signed head over {made.head}" if made.head else "no signed head"
         click.echo(f"{place}: {counted(made.events, 'event')}, {head}, {keys}.")
     for name in made.not_copied:
-        note(f"{name} is named in config.toml and lies elsewhere: it was not copied.")
+        note(clean(f"{name} is named in config.toml and was not copied: it lies elsewhere, or holds a head."))
 
 
 VERBS = (backup,)
