@@ -174,3 +174,15 @@ def test_equal_octets_are_a_redelivery_in_set_1_and_an_equal_answer_to_a_new_que
         story.polled(state)  # every answer of this story has one JSON-RPC id
     assert story.findings(rule_set="1") == []
     assert [one.rule for one in story.findings()] == ["illegal-transition"]
+
+
+@pytest.mark.parametrize(
+    ("challenge", "first", "second"),
+    [('realm="api"', ["realm", "api"], []), ('realm="api", Basic realm="x"', ["realm", "api", "Basic"], ["Basic"])],
+)
+def test_a_challenge_that_begins_with_a_parameter(challenge: str, first: list[str], second: list[str]) -> None:
+    """A parameter belongs to the scheme before it (RFC 9110 section 11.6.1), and here is none."""
+    story = Story()
+    story.answer(story.begun(), status=401, headers=[("WWW-Authenticate", challenge)], body=b"")
+    assert [one.observed["asked"] for one in story.findings(rule_set="1")] == first
+    assert [one.observed["asked"] for one in story.findings()] == second

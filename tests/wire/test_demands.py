@@ -27,6 +27,9 @@ ASKED = parse_request(
             ['Basic realm="simple", Newauth realm="apps", type=1, title="Login to \\"apps\\""'],
             [("Basic", ()), ("Newauth", ())],
         ),
+        # a parameter belongs to the scheme before it, and in front of the first there is none
+        (['realm="api"'], []),
+        (['realm="api", scope="x", Basic realm="y"'], [("Basic", ())]),
         ([", ,"], []),
         ([""], []),
         (['"""=,;;'], []),

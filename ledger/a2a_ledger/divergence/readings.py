@@ -46,6 +46,15 @@ class Readings:
     well_formed: bool
     """Names in a pointer are escaped (RFC 6901), and what was observed is bounded, so that it fits into a record."""
 
+    in_pushes: bool
+    """`identity-swap` looks at pushes too; of the envelope of a push alone another version is suspected."""
+    by_major: bool
+    """Requests in two versions of one major number, from 1 on, are in one version, as answers are."""
+    by_first_scheme: bool
+    """A parameter of a challenge in front of any scheme is none."""
+    whole_pins: bool
+    """A pin that names no hash and no form is none."""
+
     def observed(self, observed: dict[str, Json]) -> JsonObject:
         """Return what was observed as a finding states it, without the members that are None."""
         stated: JsonObject = {}
@@ -81,6 +90,10 @@ READINGS: dict[str, Readings] = {
         doubts_files=False,
         whole_names=False,
         well_formed=False,
+        in_pushes=False,
+        by_major=False,
+        by_first_scheme=False,
+        whole_pins=False,
     ),
     "2": Readings(
         once_a_message=True,
@@ -92,6 +105,10 @@ READINGS: dict[str, Readings] = {
         doubts_files=True,
         whole_names=True,
         well_formed=True,
+        in_pushes=True,
+        by_major=True,
+        by_first_scheme=True,
+        whole_pins=True,
     ),
 }
 """The readings of every rule set, by its name as in `finding.RULE_SETS`."""

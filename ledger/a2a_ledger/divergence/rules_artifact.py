@@ -47,11 +47,11 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
         return
     for one in said.artifacts:
         artifact = matter.case.spoken.artifacts.get((task, one.id))
-        if artifact is not None and artifact.closed is not None and one.pieces:
+        if artifact is not None and artifact.closed is not None and one.pieces is not None:
             digest = Running(one.pieces).digest()
             if digest in {None, artifact.closed.digest} or artifact.closed.digest is None:
                 continue
-            if state in TERMINAL or digest not in artifact.partly:
+            if state in TERMINAL or (one.pieces and digest not in artifact.partly):
                 yield from _rewritten(matter, artifact.closed, one, "replaced")
 
 

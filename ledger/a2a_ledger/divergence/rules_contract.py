@@ -74,18 +74,21 @@ def _version_skew(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
         return  # the peer follows a request that was itself in another version
     spoken = text(matter.record.data, "wire_version")
     if spoken is not None and _major(spoken) != _major(agreed):
-        yield _skew(matter, "peer", agreed, spoken)
+        # SDKs post every push in the envelope of their own version, whatever the task's interface speaks.
+        doubted = matter.readings.in_pushes and text(matter.record.data, "leg") == "push"
+        yield _skew(matter, "peer", agreed, spoken, certainty="suspected" if doubted else "certain")
     elif matter.record.data.get("error_code") == VERSION_NOT_SUPPORTED:
         chosen = asked.version if asked is not None and asked.version != agreed else None
         yield _skew(matter, "peer" if chosen is None else "client", agreed, chosen)  # whose choice was refused?
 
 
-def _skew(matter: Matter, about: str, agreed: str, spoken: str | None) -> Finding:
+def _skew(matter: Matter, about: str, agreed: str, spoken: str | None, *, certainty: str = "certain") -> Finding:
     """Return the finding; `spoken` None: the peer refused the agreed version by an error."""
     shown_by = "request" if about == "client" else "envelope" if spoken is not None else "error"
     return matter.finding(
         "version-skew",
         about=about,
+        certainty=certainty,
         subject=f"{shown_by}:{spoken or VERSION_NOT_SUPPORTED}",
         observed={
             "frozen": agreed,
@@ -100,8 +103,11 @@ def _request_fits(agreed: str, spoken: str, matter: Matter, frozen: Frozen) -> b
     """Say whether a request is in the agreed version, as far as one can tell.
 
     0.2 and 0.3 share their methods, and `tasks/get` and its like are the same from 0.1 on. In
-    HTTP+JSON a path that begins with /v1 may belong to the interface's own url.
+    HTTP+JSON a path that begins with /v1 may belong to the interface's own url. From 1.0 on the
+    major number tells versions apart: an SDK of 1.0 says so to an interface of 1.1.
     """
+    if _same_major(agreed, spoken, matter):
+        return True
     if _major(agreed) != 0 or _major(spoken) != 0:
         behind_v1 = _place(frozen.interface["url"]).endswith("/v1")
         if text(matter.record.data, "binding") == "HTTP+JSON" and _major(spoken) == 0 and behind_v1:
@@ -110,6 +116,10 @@ def _request_fits(agreed: str, spoken: str, matter: Matter, frozen: Frozen) -> b
     oldest = "0.1" in {agreed, spoken}
     is_send = (text(matter.record.data, "method_spelled") or "").startswith(("message/", "tasks/send"))
     return agreed == spoken or not (oldest and is_send)
+
+
+def _same_major(agreed: str, spoken: str, matter: Matter) -> bool:
+    return matter.readings.by_major and _major(agreed) == _major(spoken) > 0
 
 
 @lru_cache(maxsize=256)
@@ -181,10 +191,15 @@ def _is_offered(matter: Matter, frozen: Frozen) -> bool:
     listed = (frozen.contract or {}).get("interfaces")
     return any(
         (text(one, "binding") or "").upper() == binding
-        and text(one, "version") in {None, spoken}
+        and _speaks(text(one, "version"), spoken, matter)
         and _place_of(url, text(one, "url") or "", binding, matter.profile) == "within"
         for one in map(members, listed if isinstance(listed, list) else [])
     )
+
+
+def _speaks(listed: str | None, spoken: str | None, matter: Matter) -> bool:
+    """Say whether an interface of a card is in the version that a request is in."""
+    return listed in {None, spoken} or _same_major(listed or "", spoken or "", matter)
 
 
 def _is_listed(url: str, binding: str, frozen: Frozen, profile: Profile) -> bool:

@@ -15,10 +15,10 @@ import re
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
-from a2a_ledger.divergence.reading import leg_of, members, number, text, texts
+from a2a_ledger.divergence.reading import headers_of, leg_of, members, number, text, texts
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import INTERRUPTED
-from a2a_ledger.wire.demand import Demand
+from a2a_ledger.wire.demand import Demand, challenges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from a2a_ledger.divergence.finding import Finding
     from a2a_ledger.divergence.matter import Matter
     from a2a_ledger.divergence.reading import Frozen
+    from a2a_ledger.divergence.readings import Readings
     from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.wire import Leg
 
 _REFUSED = frozenset({401, 403})
 _HTTP_ERROR = 400
 _MALFORMED = frozenset({-32700, -32600, -32602})  # JSON-RPC: not JSON, no request, invalid params
 _KEY_AS_AUTHORIZATION = "apiKey:header:authorization"
 _MOST = 16
+_CHALLENGE = "www-authenticate"
 
 _CLASSES = {
     "bearer": BEARER,
@@ -92,7 +95,9 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
         return
     leg, offered = leg_of(record), _Offer(frozen)
     allowed_any = number(record.data, "status") in _REFUSED or leg.state_read == "auth-required"
-    demands = [demand for demand in leg.challenge if _is_demand(demand, offered, allowed_any=allowed_any)]
+    demands = [
+        demand for demand in _read(record, leg, matter.readings) if _is_demand(demand, offered, allowed_any=allowed_any)
+    ]
     outside = [demand for demand in demands if not offered.meets(demand)]
     if demands and len(outside) == len(demands):
         for demand in outside:
@@ -105,6 +110,14 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
                 yield _asked(matter, offered, demand, certainty="suspected")
     elif not demands:
         yield from _suspected(matter, offered, leg.text)
+
+
+def _read(record: Record, leg: Leg, readings: Readings) -> tuple[Demand, ...]:
+    """Return what is asked for, in challenges first."""
+    if readings.by_first_scheme:
+        return leg.challenge
+    told = challenges((value for name, value in headers_of(record) if name.lower() == _CHALLENGE), any_token=True)
+    return told + tuple(demand for demand in leg.challenge if demand.source != _CHALLENGE)
 
 
 def _may_be_an_echo(record: Record, demand: Demand) -> bool:
@@ -120,7 +133,7 @@ def _may_ask_for_the_key(demand: Demand, offered: _Offer) -> bool:
     """
     keys = [kind for kind in offered.classes.values() if kind.startswith("apiKey")]
     unknown = re.sub(r"[^a-z0-9]", "", demand.scheme.lower()) not in _CLASSES
-    return demand.source == "www-authenticate" and bool(keys) and (unknown or _KEY_AS_AUTHORIZATION in keys)
+    return demand.source == _CHALLENGE and bool(keys) and (unknown or _KEY_AS_AUTHORIZATION in keys)
 
 
 def _may_ask(record: Record) -> bool:
@@ -201,7 +214,7 @@ class _Offer:
         if offered == UNKNOWN:
             return True
         asked = asked_class(demand)
-        if demand.source != "www-authenticate" and name.lower() == demand.scheme.lower():
+        if demand.source != _CHALLENGE and name.lower() == demand.scheme.lower():
             return demand.kind is None or asked is None or _same(asked, offered)
         return asked is not None and _same(asked, offered)
 
@@ -216,7 +229,7 @@ def asked_class(demand: Demand) -> str | None:
     known = _CLASSES.get(re.sub(r"[^a-z0-9]", "", demand.scheme.lower()))
     if known is not None:
         return known
-    if demand.source == "www-authenticate":
+    if demand.source == _CHALLENGE:
         return f"http:{demand.scheme.lower()}"
     if demand.kind in {"oauth2", "openIdConnect"}:
         return BEARER

@@ -54,7 +54,8 @@ def history_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
 def _changed(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Finding]:
     found: dict[str, Known] = {}
     for one in history:
-        known = None if one.id is None or one.digest is None else matter.case.spoken.messages.get(one.id)
+        comparable = one.digest is not None or one.is_empty
+        known = None if one.id is None or not comparable else matter.case.spoken.messages.get(one.id)
         if known is None or one.digest in known.digests or len(known.digests) >= CONTENTS:
             continue
         found[one.id or ""] = known

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.reading import text
+from a2a_ledger.divergence.exchanges import REMEMBERED
+from a2a_ledger.divergence.reading import members, text
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import TERMINAL
 
@@ -28,6 +29,8 @@ def protocol_rules(matter: Matter) -> Iterator[Finding]:
     yield from _unknown_state(matter)
     if matter.asked is not None:
         yield from _identity_swap(matter, matter.asked)
+    elif matter.readings.in_pushes and text(matter.record.data, "leg") == "push":
+        yield from _swapped_in_push(matter)
     if acknowledged is not None:
         yield from _pin_dropped(matter, acknowledged)
 
@@ -80,14 +83,36 @@ def _identity_swap(matter: Matter, asked: Asked) -> Iterator[Finding]:
         yield _swap(matter, asked, "context", expected_context, context_id)
 
 
-def _swap(matter: Matter, asked: Asked, what: str, expected: str, found: str) -> Finding:
+def _swapped_in_push(matter: Matter) -> Iterator[Finding]:
+    """A push about a task that this one is not bound to, or about another context than its task's."""
+    record, tasks = matter.record, matter.case.peer_tasks
+    task_id, context_id = text(record.data, "task_id"), text(record.data, "context_id")
+    if task_id is None:
+        return
+    expected = matter.case.contexts.get(task_id)
+    if tasks and task_id not in tasks and len(tasks) < REMEMBERED:  # of more tasks the oldest are forgotten
+        yield _swap(matter, None, "task", next(iter(tasks)), task_id)
+    elif None not in {expected, context_id} and context_id != expected:
+        yield _swap(matter, None, "context", expected or "", context_id or "")
+
+
+def _swap(matter: Matter, asked: Asked | None, what: str, expected: str, found: str) -> Finding:
     return matter.finding(
         "identity-swap",
         about="peer",
         subject=f"{what}:{matter.readings.in_subject(found)}",
-        evidence=(asked.evidence,),
+        evidence=() if asked is None else (asked.evidence,),
         observed={"id": what, "expected": expected[:LONGEST], "found": found[:LONGEST]},
     )
+
+
+def _is_pinned(matter: Matter) -> bool:
+    """Say whether a pin is there; what is left in its place, without a hash or a form that can be read, is none."""
+    pin = matter.record.data.get("pin")
+    if pin is None or not matter.readings.whole_pins:
+        return pin is not None
+    hash_and_form = (text(members(pin), "contractHash"), text(members(pin), "form"))
+    return None not in hash_and_form or matter.case.acknowledges(matter.record)
 
 
 def _pin_dropped(matter: Matter, acknowledged: Said) -> Iterator[Finding]:
@@ -97,7 +122,7 @@ def _pin_dropped(matter: Matter, acknowledged: Said) -> Iterator[Finding]:
     acknowledging one was not yet finished.
     """
     record, case = matter.record, matter.case
-    if record.data.get("pin_seen") is not True or record.data.get("pin") is not None:
+    if record.data.get("pin_seen") is not True or _is_pinned(matter):
         return
     if case.readings.told_late and case.may_be_late(record):
         unfinished = acknowledged.value != "" and acknowledged.value not in TERMINAL

@@ -23,7 +23,7 @@ CONTENTS = 4
 """Contents of one message id that are told apart; a message that had as many says nothing more."""
 TASKS = 8
 """Tasks of the peer whose histories are remembered: a resend may open a second one."""
-ARTIFACTS = 64
+ARTIFACTS = 256
 STREAMS = 8
 CHUNKS = 256
 """Artifacts of a task, streams that carry one artifact, and chunks of it, that are remembered, the newest."""

@@ -72,6 +72,8 @@ class TaskCase:
     """Protocol version that the first exchange decided on, where the frozen interface states none."""
     asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
     contexts: dict[str, str] = field(default_factory=dict[str, str])
+    peer_tasks: dict[str, None] = field(default_factory=dict[str, None])
+    """Tasks of the peer that this one was bound to, or that the peer's answers named."""
     redirect: str | None = None
     """Where the peer's last answer sent us."""
     worked: set[str] = field(default_factory=set[str])
@@ -185,6 +187,8 @@ class TaskCase:
 
     def _bound(self, record: Record) -> None:
         task_id, context_id = text(record.data, "task_id"), text(record.data, "context_id")
+        if task_id is not None:
+            remember(self.peer_tasks, task_id, None, keep_first=True)
         if task_id is not None and context_id is not None:
             remember(self.contexts, task_id, context_id, keep_first=True)
 
@@ -246,8 +250,7 @@ class TaskCase:
         task_id, context_id = text(data, "task_id"), text(data, "context_id")
         if asked is not None and answers_c is not None:
             remember(self.asked, answers_c, asked)  # a long stream's request stays among the newest
-            asked.answered_task = asked.answered_task or task_id
-            asked.answered_context = asked.answered_context or context_id
+            self._settled(asked, task_id, context_id)
         if task_id is not None and context_id is not None:
             remember(self.contexts, task_id, context_id, keep_first=True)
         state = text(data, "state_read")
@@ -260,6 +263,13 @@ class TaskCase:
         self.spoken.answer(record, evidence, said, stale=bool(said.history) and self.is_stale(record))
         if asked is not None and asked.ended is None and self._ends(record, said):
             asked.ended = Ended(evidence, state)
+
+    def _settled(self, asked: Asked, task_id: str | None, context_id: str | None) -> None:
+        """Take note of the ids that an exchange settles on."""
+        if task_id is not None:
+            remember(self.peer_tasks, task_id, None, keep_first=True)
+        asked.answered_task = asked.answered_task or task_id
+        asked.answered_context = asked.answered_context or context_id
 
     def _first(self, held: dict[str, Said], record: Record, said: Said) -> None:
         remember(held, self._task_of(record) or "", said, keep_first=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_MESSAGES = 256
 """Messages of a history that are looked at, the newest."""
-MOST_ARTIFACTS = 64
+MOST_ARTIFACTS = 256
 """Artifacts of a Task that are looked at, the first."""
 _DEEPEST = 64
 
@@ -45,10 +45,12 @@ class MessageContent(NamedTuple):
 
     id: str | None
     digest: str | None
+    is_empty: bool = False
+    """It says nothing at all, so that it has no digest; that can be held against what it said before."""
 
 
 class ArtifactContent(NamedTuple):
-    """One artifact of a Task, or one chunk of it; `pieces` None: it cannot be compared."""
+    """One artifact of a Task, or one chunk of it; `pieces` empty: it says nothing; None: it cannot be compared."""
 
     id: str
     pieces: tuple[Piece, ...] | None
@@ -240,7 +242,7 @@ class Running:
 def _message(value: JsonObject, *, starred: bool) -> MessageContent:
     pieces = _pieces(member(value, "parts", "content"), starred=starred)
     if not pieces:
-        return MessageContent(lift(member(value, "messageId"), set()), None)
+        return MessageContent(lift(member(value, "messageId"), set()), None, pieces is not None)
     running = Running([Piece("role", _role(value.get("role"))), *pieces])
     return MessageContent(lift(member(value, "messageId"), set()), running.digest())
 
@@ -263,9 +265,15 @@ def _artifact(value: Json, update: JsonObject, *, starred: bool) -> ArtifactCont
 
 
 def _pieces(parts: Json, *, starred: bool) -> tuple[Piece, ...] | None:
-    """Return the pieces of a list of parts; None if one of them cannot be compared."""
+    """Return the pieces of a list of parts; None if one of them cannot be compared.
+
+    ProtoJSON leaves an empty list out, so that no list and one without content are the same.
+    """
+    listed = objects(parts)
+    if parts is not None and not (isinstance(parts, list) and len(listed) == len(parts)):
+        return None
     found: list[Piece] = []
-    for part in objects(parts):
+    for part in listed:
         piece = _piece(part)
         if piece.kind == _UNKNOWN or (starred and "*" in piece.value):
             return None
@@ -280,8 +288,10 @@ def _piece(part: JsonObject) -> Piece:
         return Piece(TEXT, text)
     if "data" in part:
         inner = part["data"]
-        wrapped = isinstance(inner, dict) and set(inner) == {"data"}  # the 0.3 proto wraps it once more
-        plain = _plain(member(inner, "data") if wrapped else inner, 0)
+        # The 0.3 proto wraps it once more, and data of anybody may look so: all wraps are taken off on both sides.
+        while isinstance(inner, dict) and set(inner) == {"data"}:
+            inner = inner["data"]
+        plain = _plain(inner, 0)
         return Piece(_UNKNOWN, "") if plain is None else Piece("data", plain)
     file = part.get("file")
     source = file if isinstance(file, dict) else part

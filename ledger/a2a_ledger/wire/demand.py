@@ -78,8 +78,12 @@ class Demand:
     Of a data part: by its shape alone."""
 
 
-def challenges(values: Iterable[str]) -> tuple[Demand, ...]:
-    """Read the `WWW-Authenticate` header lines of an answer (RFC 9110 section 11.6.1; `scope` of RFC 6750)."""
+def challenges(values: Iterable[str], *, any_token: bool = False) -> tuple[Demand, ...]:
+    """Read the `WWW-Authenticate` header lines of an answer (RFC 9110 section 11.6.1; `scope` of RFC 6750).
+
+    A parameter in front of any scheme belongs to none and is passed over; with `any_token` its name, and what is in its
+    quotes, are taken for schemes, as rule set 1 took them.
+    """
     text = ",".join(values)
     found: list[tuple[str, list[str]]] = []
     at = 0
@@ -91,9 +95,9 @@ def challenges(values: Iterable[str]) -> tuple[Demand, ...]:
             at += 1
             continue
         at = token.end()
-        if found and (value := _VALUE.match(text, at)):
+        if (found or not any_token) and (value := _VALUE.match(text, at)):
             at = value.end()
-            if token[0].lower() == "scope":
+            if found and token[0].lower() == "scope":
                 found[-1][1].extend((value[1] or value[2] or "").replace("\\", "").split())
             continue
         found.append((token[0], []))
