@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.postgres_server import running
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,3 +32,10 @@ def corpus() -> Path:
     if not place:
         pytest.skip("A2A_LEDGER_CORPUS is not set: real cards, traffic and standard vectors are not at hand")
     return Path(place)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Return a running PostgreSQL server, or skip saying why."""
+    with running() as server:
+        yield server

@@ -15,6 +15,7 @@ LedgerError
 ├── StoreError                  the database, the key store or the mark
 │   ├── ConflictError           somebody else recorded this first
 │   ├── BusyError               a lock was held longer than the time-out
+│   ├── UnreachableError        the database server does not answer: a write may have been done or not
 │   ├── ReadOnlyError           this ledger was opened without the right or the keys to write
 │   ├── MissingKeysError        a database without its key store, or the reverse
 │   └── RollbackError           the database is older than its high-water mark
@@ -95,6 +96,13 @@ class ConflictError(StoreError):
 
 class BusyError(StoreError):
     """A lock on the database was held longer than the time-out."""
+
+
+class UnreachableError(StoreError):
+    """The database server did not answer, or lost what it was doing: a write under way may have been done or not.
+
+    The same append, of the same drafts, can be made again: what was recorded is found, and not recorded twice.
+    """
 
 
 class ReadOnlyError(StoreError):

@@ -24,7 +24,6 @@ from a2a_ledger_projections.view import (
     View,
     all_rows,
     create_table,
-    has_table,
     insert_row,
     log_size,
     next_event,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.events import JsonObject
     from a2a_ledger.store import Store
+    from a2a_ledger.store.database import Session
 
 PAGE = 10_000
 """Events between two writes of rows: a row is read, parsed and written once a page, however often it changes."""
@@ -82,12 +82,8 @@ def rebuild(store: Store, view: View) -> int:
         with store.transaction() as db:
             if _believed_position(db, view) > size:
                 raise ConflictError(f"view {view.name}: another process went on to a later position; rebuild again")
-            fresh = f"{view.table}_new"
-            db.execute(f"DROP TABLE IF EXISTS {fresh}")
-            db.execute(create_table(fresh))
-            db.executemany(insert_row(fresh), all_rows(memory, view))
-            db.execute(f"DROP TABLE IF EXISTS {view.table}")
-            db.execute(f"ALTER TABLE {fresh} RENAME TO {view.table}")
+            store.empty_table(db, view.table)
+            db.executemany(insert_row(view.table), all_rows(memory, view))
             forget_position(db, view.follower)
             store.advance(db, view.follower, size)
     return size
@@ -105,20 +101,18 @@ class Reading:
 @contextmanager
 def reading(store: Store, view: View) -> Generator[Reading]:
     """Give the view as of now: the stored rows if they are up to date, else a copy caught up in memory."""
-    with store.views() as db:
-        db.execute("BEGIN")  # one state of the database for position, rows and events
-        exists, size = has_table(db, view), log_size(db)
+    with store.snapshot() as db:  # one state of the database for position, rows and events
+        exists, size = store.has_table(db, view.table), log_size(db)
         stored = stored_position(db, view) if exists else 0
-        if exists and stored == size:
-            db.execute("ROLLBACK")
-            yield Reading(Table(db, view), size, 0)
+        if not exists or stored != size:
+            with _memory(view) as memory:
+                if stored:
+                    memory.executemany(insert_row(view.table), all_rows(db, view))
+                _fold_into(store, memory, db, view, (stored, size))
+                yield Reading(Table(memory, view), size, size - stored)
             return
-        with _memory(view) as memory:
-            if stored:
-                memory.executemany(insert_row(view.table), all_rows(db, view))
-            _fold_into(store, memory, db, view, (stored, size))
-            db.execute("ROLLBACK")
-            yield Reading(Table(memory, view), size, size - stored)
+    with store.views() as db:  # whoever reads on for long holds no old state
+        yield Reading(Table(db, view), size, 0)
 
 
 class Fault(NamedTuple):
@@ -134,13 +128,13 @@ def compare(store: Store, view: View) -> list[Fault]:
 
     Never raises for what lies in the database: what cannot be recomputed is a fault too.
     """
-    with store.views() as db, _memory(view) as memory:
-        db.execute("BEGIN")
+    with store.snapshot() as db, _memory(view) as memory:
         try:
             position, size = stored_position(db, view), log_size(db)
             if position > size:
                 return [Fault(view.name, "", f"its position is {position}, but the log has {size} events")]
-            stored = {key: (first, row) for key, first, row in all_rows(db, view)} if has_table(db, view) else {}
+            there = store.has_table(db, view.table)
+            stored = {key: (first, row) for key, first, row in all_rows(db, view)} if there else {}
             _fold_into(store, memory, db, view, (0, position))
         except Exception as damage:  # noqa: BLE001 - any type may stand in a cell of a database that was tampered with
             return [Fault(view.name, "", str(damage) or type(damage).__name__)]
@@ -185,7 +179,7 @@ class ViewFollower:
 # ---- inside
 
 
-def _believed_position(db: sqlite3.Connection, view: View) -> int:
+def _believed_position(db: Session, view: View) -> int:
     """Return the stored position; 0 for one that was changed from outside, which a rebuild replaces."""
     try:
         return stored_position(db, view)
@@ -200,7 +194,7 @@ def _store_page(store: Store, view: View, limit: int) -> int:
         stop = min(start + limit, size)
         if start >= stop:
             return 0
-        if start and not has_table(db, view):
+        if start and not store.has_table(db, view.table):
             raise StoreError(f"view {view.name}: its position is {start}, but its table is gone", hint=_REPAIR)
         load = _loader(db, view) if start else _nothing
         changes = list(_folded(store, db, view, (start, stop), load))
@@ -208,15 +202,14 @@ def _store_page(store: Store, view: View, limit: int) -> int:
         if stored_position(db, view) != start:
             raise ConflictError(f"view {view.name}: another process moved it on from position {start}")
         if not start:  # rows of a view that has read nothing are nobody's: its position was lost
-            db.execute(f"DROP TABLE IF EXISTS {view.table}")
-        db.execute(create_table(view.table))
+            store.empty_table(db, view.table)
         write_rows(db, view, changes)
         store.advance(db, view.follower, stop)
     return stop - start
 
 
 def _folded(
-    store: Store, db: sqlite3.Connection, view: View, span: tuple[int, int], load: Callable[[str], JsonObject | None]
+    store: Store, db: Session, view: View, span: tuple[int, int], load: Callable[[str], JsonObject | None]
 ) -> Iterator[tuple[str, int | None, str]]:
     rows = Rows(load)
     try:
@@ -232,9 +225,7 @@ def _folded(
     return rows.take_changes()
 
 
-def _fold_into(
-    store: Store, memory: sqlite3.Connection, log: sqlite3.Connection, view: View, span: tuple[int, int]
-) -> None:
+def _fold_into(store: Store, memory: sqlite3.Connection, log: Session, view: View, span: tuple[int, int]) -> None:
     """Bring a copy in memory from one position to another."""
     start, stop = span
     at: int | None = start
@@ -259,5 +250,5 @@ def _nothing(_key: str) -> None:
     """Load no row: nothing was folded before."""
 
 
-def _loader(db: sqlite3.Connection, view: View) -> Callable[[str], JsonObject | None]:
+def _loader(db: Session, view: View) -> Callable[[str], JsonObject | None]:
     return Table(db, view).get

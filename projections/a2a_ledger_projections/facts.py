@@ -15,12 +15,12 @@ from a2a_ledger.errors import FormatError
 from a2a_ledger.store.schema import EVENTS
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator
 
     from a2a_ledger.codec import FindBoxes
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.store import Store
+    from a2a_ledger.store.database import Session
 
 # (text, index) -> (value, end), in C and without a copy of the text; typeshed calls the decoder that it takes so.
 _decode = make_scanner(cast("make_scanner", json.JSONDecoder()))
@@ -30,6 +30,8 @@ _decode = make_scanner(cast("make_scanner", json.JSONDecoder()))
 _AT = slice(len('{"at":"'), len('{"at":"2026-01-01T00:00:00.000000Z'))
 _DATA = ',"data":'
 _HOW = ',"how":"'
+
+_PAGE = 10_000  # events of one answer
 
 
 class Fact(NamedTuple):
@@ -44,7 +46,7 @@ class Fact(NamedTuple):
     data: JsonObject
 
 
-def facts(store: Store, db: sqlite3.Connection, start: int, stop: int, types: Iterable[str]) -> Iterator[Fact]:
+def facts(store: Store, db: Session, start: int, stop: int, types: Iterable[str]) -> Iterator[Fact]:
     """Yield the events of these types from log position `start` up to, not including, `stop`, in log order.
 
     Args:
@@ -59,16 +61,20 @@ def facts(store: Store, db: sqlite3.Connection, start: int, stop: int, types: It
     """
     wanted = sorted(types)
     origin, find = store.origin, store.keys.boxes.named
-    cursor = db.execute(
+    asked = (
         f"SELECT rowid, originator_id, originator_version, topic, state FROM {EVENTS}"  # noqa: S608 - our own names
-        f" WHERE rowid > ? AND rowid <= ? AND topic IN ({', '.join('?' * len(wanted))}) ORDER BY rowid",
-        (start, stop, *wanted),
+        f" WHERE rowid > ? AND rowid <= ? AND topic IN ({', '.join('?' * len(wanted))}) ORDER BY rowid LIMIT {_PAGE}"
     )
-    for rowid, stream, ver, topic, state in cursor:
-        yield _read(rowid - 1, Place(origin, stream, ver), topic, state, find)
+    after, more = start, True
+    while more:  # page by page: a server sends all rows of one answer at once
+        left = _PAGE
+        for rowid, stream, ver, topic, state in db.execute(asked, (after, stop, *wanted)):
+            yield _read(rowid - 1, Place(origin, stream, ver), topic, state, find)
+            after, left = rowid, left - 1
+        more = not left
 
 
-def positions(db: sqlite3.Connection, start: int, types: Iterable[str]) -> list[int]:
+def positions(db: Session, start: int, types: Iterable[str]) -> list[int]:
     """Return the log positions of all events of these types from `start` on."""
     wanted = sorted(types)
     cursor = db.execute(

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import StoreError
 from a2a_ledger.store.position import read_position
-from a2a_ledger.store.schema import EVENTS
+from a2a_ledger.store.schema import EVENTS, VIEW_COLUMNS
 from a2a_ledger_projections.shapes import check_of
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from a2a_ledger.events import JsonObject
+    from a2a_ledger.store.database import Session
     from a2a_ledger_projections.facts import Fact
 
 
@@ -105,7 +105,7 @@ class Rows:
 class Table:
     """The rows of a view, to be read by key or in the order in which they began."""
 
-    _db: sqlite3.Connection
+    _db: Session
     _view: View
 
     def get(self, key: str) -> JsonObject | None:
@@ -132,7 +132,7 @@ def text(data: JsonObject, name: str) -> str | None:
 # ---- the table of a view and its position in the log
 
 
-def write_rows(db: sqlite3.Connection, view: View, changes: Iterable[tuple[str, int | None, str]]) -> None:
+def write_rows(db: Session, view: View, changes: Iterable[tuple[str, int | None, str]]) -> None:
     """Write changed rows; a row that was there keeps the position at which it was made."""
     new: list[tuple[str, int, str]] = []
     old: list[tuple[str, str]] = []
@@ -146,11 +146,8 @@ def write_rows(db: sqlite3.Connection, view: View, changes: Iterable[tuple[str, 
 
 
 def create_table(table: str) -> str:
-    """Return the statement that makes a view's table."""
-    return (
-        f"CREATE TABLE IF NOT EXISTS {table} "
-        "(key TEXT PRIMARY KEY NOT NULL, first INTEGER NOT NULL, row TEXT NOT NULL) WITHOUT ROWID"
-    )
+    """Return the statement that makes a view's table in memory."""
+    return f"CREATE TABLE {table} {VIEW_COLUMNS}"
 
 
 def insert_row(table: str) -> str:
@@ -158,29 +155,24 @@ def insert_row(table: str) -> str:
     return f"INSERT INTO {table} (key, first, row) VALUES (?, ?, ?)"  # noqa: S608 - names of our own, never of the wire
 
 
-def all_rows(db: sqlite3.Connection, view: View) -> Iterator[tuple[str, int, str]]:
+def all_rows(db: Session, view: View) -> Iterator[tuple[str, int, str]]:
     """Yield (key, first position, JSON) of every stored row, in order of key."""
     yield from db.execute(f"SELECT key, first, row FROM {view.table} ORDER BY key")  # noqa: S608 - names of our own, never of the wire
 
 
-def has_table(db: sqlite3.Connection, view: View) -> bool:
-    """Say whether the view was ever stored."""
-    return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (view.table,)).fetchone() is not None
-
-
-def log_size(db: sqlite3.Connection) -> int:
+def log_size(db: Session) -> int:
     """Return how many events the log has."""
     found: tuple[int | None] = db.execute(f"SELECT max(rowid) FROM {EVENTS}").fetchone()  # noqa: S608 - names of our own, never of the wire
     return found[0] or 0
 
 
-def next_event(db: sqlite3.Connection, start: int) -> int | None:
+def next_event(db: Session, start: int) -> int | None:
     """Return the position of the first event from `start` on; None behind the last one."""
     found: tuple[int | None] = db.execute(f"SELECT min(rowid) FROM {EVENTS} WHERE rowid > ?", (start,)).fetchone()  # noqa: S608 - names of our own, never of the wire
     return None if found[0] is None else found[0] - 1
 
 
-def stored_position(db: sqlite3.Connection, view: View) -> int:
+def stored_position(db: Session, view: View) -> int:
     """Return the stored position, checked against its check column and the log; 0 when there is none.
 
     Raises:

@@ -6,18 +6,25 @@ import hashlib
 import hmac
 import json
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgpack
+import psycopg
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from tests.store.facts import Where
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.store import Server
 
-def check_log(directory: Path) -> list[str]:
+
+def check_log(place: Path | Where) -> list[str]:
     """Recompute every event, leaf tag, chain, tag row, blob and tile; return c of each event in log order."""
-    db = sqlite3.connect(directory / "ledger.db")
+    directory, server = (place.directory, place.server) if isinstance(place, Where) else (place, None)
+    assert directory is not None
+    db = sqlite3.connect(directory / "ledger.db") if server is None else _OnServer(server)
     keys = sqlite3.connect(directory / "keys.db")
     tips: dict[str, tuple[int, str]] = {}
     commitments: list[str] = []
@@ -40,7 +47,7 @@ def check_log(directory: Path) -> list[str]:
         for blob in record["blobs"].values():
             if (name := bytes.fromhex(blob["id"])) not in blobs:
                 apart.add(name)
-                (cell,) = db.execute("SELECT parts FROM ledger_blobs WHERE id = ?", (name,)).fetchone()
+                cell = db.execute("SELECT parts FROM ledger_blobs WHERE id = ?", (name,)).fetchall()[0][0]
                 if stream != "ledger":
                     assert _parts_apart(keys, stream, ver, (name, cell))
         line = {"c": c.hex(), "log": record["log"], "n": at - 1, "t": t.hex(), "v": 1}
@@ -57,6 +64,19 @@ def check_log(directory: Path) -> list[str]:
     db.close()
     keys.close()
     return commitments
+
+
+class _OnServer:
+    """A server asked with the statements of this module."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection = psycopg.connect(server.url, options=f"-c search_path={server.schema}", autocommit=True)
+
+    def execute(self, statement: str, values: tuple[bytes | int, ...] = ()) -> psycopg.Cursor[Any]:
+        return self._connection.execute(statement.replace("?", "%s").encode(), values)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def _key(keys: sqlite3.Connection, stream: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.codec import Content, Draft, draft
 from a2a_ledger.events import MessageRecorded
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from a2a_ledger.store import Store
+    from a2a_ledger.store import Server, Store
 
 ORIGIN = "ledger.example/tests/0a1b2c3d"
 PEER = "0123456789abcdef0123456789abcdef"
@@ -44,9 +44,20 @@ def message(
     return draft(event(message_id), stream=stream, at=AT, entropy=os.urandom, blobs=contents, how=how)
 
 
+class Where(NamedTuple):
+    """Where a ledger lies: in a directory, all of it or all but its events, which a server has; None: in memory."""
+
+    directory: Path | None
+    server: Server | None = None
+
+    def make(self) -> Store:
+        """Make the ledger, or open it again."""
+        return open_store(self.directory, origin=ORIGIN, create=True, server=self.server)
+
+
 def new_store(directory: Path | None) -> Store:
     """Make a ledger in a directory, or in memory."""
-    return open_store(directory, origin=ORIGIN, create=True)
+    return Where(directory).make()
 
 
 def new_stream(store: Store) -> str:

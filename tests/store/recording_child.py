@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.store import open_store
 from tests.store.facts import message, new_stream
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkServerProcess
     from pathlib import Path
+
+    from a2a_ledger.store.connections import Connections
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.store.recording_child"])
@@ -77,7 +79,7 @@ def crash(pipe: Connection, directory: Path, step: int) -> None:
     stream = new_stream(store)
     facts = [message(stream, blobs={"body": bytes(70000)}) for _ in range(3)]
     store.append([message(stream)])
-    writer = store._connections._writer
+    writer = cast("Connections", store._database)._writer
     assert writer is not None
     seen = 0
 

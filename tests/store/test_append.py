@@ -16,17 +16,11 @@ from a2a_ledger.errors import ConflictError, MissingKeysError, RollbackError, St
 from tests.store.facts import AT, BODY, ORIGIN, PEER, event, message, new_store, new_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from a2a_ledger.store import Appended, Store
-
-
-@pytest.fixture(params=["file", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made = new_store(tmp_path if request.param == "file" else None)
-    yield made
-    made.close()
+    from a2a_ledger.store.connections import Connections
+    from tests.store.facts import Where
 
 
 def test_gives_indices_versions_and_predecessors(store: Store) -> None:
@@ -99,7 +93,7 @@ class _FailingCommit:
     """Makes the writing connection report a disk error at COMMIT, before or after it happened."""
 
     def __init__(self, store: Store, *, after: bool) -> None:
-        self._connections = store._connections
+        self._connections = cast("Connections", store._database)
         self._after = after
 
     def __enter__(self) -> None:
@@ -127,8 +121,8 @@ class _Faulty:
         return self._real.execute(statement, values)
 
 
-def test_two_writers_see_what_the_other_wrote(tmp_path: Path) -> None:
-    one, two = new_store(tmp_path), new_store(tmp_path)
+def test_two_writers_see_what_the_other_wrote(where: Where) -> None:
+    one, two = where.make(), where.make()
     stream = new_stream(one)
     placed: list[Appended] = []
     for _ in range(3):
@@ -160,7 +154,7 @@ def test_views_and_position_share_a_transaction(store: Store) -> None:
 
     def broken() -> None:
         with store.transaction() as connection:
-            connection.execute("CREATE TABLE view (x)")
+            connection.execute("CREATE TABLE a_view (x INTEGER)")
             store.advance(connection, "view", 1)
             raise ZeroDivisionError
 
@@ -168,10 +162,10 @@ def test_views_and_position_share_a_transaction(store: Store) -> None:
         broken()
     assert store.position("view") == 0
     with store.transaction() as connection:
-        connection.execute("CREATE TABLE view (x)")
+        connection.execute("CREATE TABLE a_view (x INTEGER)")
         store.advance(connection, "view", 1)
     with store.views() as connection:
-        assert connection.execute("SELECT count(*) FROM view").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM a_view").fetchone() == (0,)
     assert store.position("view") == 1
 
 

@@ -10,26 +10,27 @@ import os
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from eventsourcing.persistence import Tracking
 
 from a2a_ledger.errors import ConflictError, StoreError
 from tests.store.checks import check_log
-from tests.store.facts import message, new_store, new_stream
+from tests.store.facts import message, new_stream
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
-    from pathlib import Path
 
     from a2a_ledger.store import Appended, Store
     from a2a_ledger.store.group import Call
+    from a2a_ledger.store.sqlite import LedgerRecorder
+    from tests.store.facts import Where
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = new_store(tmp_path)
+def store(where: Where) -> Iterator[Store]:
+    made = where.make()
     yield made
     made.close()
 
@@ -37,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @contextmanager
 def slowed(store: Store, seconds: float = 0.2) -> Generator[list[int]]:
     """Make every transaction take longer; give the sizes of the groups that were written."""
-    group = store.recorder._group
+    group = cast("LedgerRecorder", store.recorder)._group
     write = group._write
     sizes: list[int] = []
 
@@ -57,14 +58,14 @@ async def begun(sizes: list[int]) -> None:
         await asyncio.sleep(0.001)
 
 
-def assert_dense(store: Store, tmp_path: Path, placed: Sequence[Appended]) -> None:
+def assert_dense(store: Store, where: Where, placed: Sequence[Appended]) -> None:
     assert sorted(at.n for at in placed) == list(range(len(placed)))
-    commitments = check_log(tmp_path)
+    commitments = check_log(where)
     assert [commitments[at.n] for at in placed] == [at.c for at in placed]
     assert store.size() == len(placed)
 
 
-def test_threads_share_transactions_and_keep_their_calls_whole(store: Store, tmp_path: Path) -> None:
+def test_threads_share_transactions_and_keep_their_calls_whole(store: Store, where: Where) -> None:
     streams = [new_stream(store) for _ in range(16)]
     placed: list[Appended] = []
 
@@ -79,10 +80,10 @@ def test_threads_share_transactions_and_keep_their_calls_whole(store: Store, tmp
         thread.start()
     for thread in threads:
         thread.join()
-    assert_dense(store, tmp_path, placed)
+    assert_dense(store, where, placed)
 
 
-async def test_tasks_and_threads_meet(store: Store, tmp_path: Path) -> None:
+async def test_tasks_and_threads_meet(store: Store, where: Where) -> None:
     streams = [new_stream(store) for _ in range(16)]
 
     async def by_task(stream: str) -> list[Appended]:
@@ -94,7 +95,7 @@ async def test_tasks_and_threads_meet(store: Store, tmp_path: Path) -> None:
     calls = [by_task(stream) for stream in streams[:8]]
     calls += [asyncio.to_thread(by_thread, stream) for stream in streams[8:]]
     found = await asyncio.gather(*calls)
-    assert_dense(store, tmp_path, [at for one in found for at in one])
+    assert_dense(store, where, [at for one in found for at in one])
 
 
 async def test_the_loop_goes_on_while_a_transaction_is_slow(store: Store) -> None:
@@ -124,7 +125,7 @@ async def test_the_loop_goes_on_while_a_thread_writes(store: Store) -> None:
     assert store.size() == 2
 
 
-async def test_a_cancelled_caller_leaves_nothing_or_a_whole_call(store: Store, tmp_path: Path) -> None:
+async def test_a_cancelled_caller_leaves_nothing_or_a_whole_call(store: Store, where: Where) -> None:
     stream = new_stream(store)
     with slowed(store) as sizes:
         written = asyncio.create_task(store.append_async([message(stream), message(stream)]))
@@ -139,7 +140,7 @@ async def test_a_cancelled_caller_leaves_nothing_or_a_whole_call(store: Store, t
                 await task
         assert (await waiting)[0].ver == 2
     assert sizes == [1, 1]
-    assert len(check_log(tmp_path)) == 3
+    assert len(check_log(where)) == 3
 
 
 async def test_a_cancelled_append_is_retried_without_a_second_event(store: Store) -> None:
@@ -175,7 +176,7 @@ async def test_a_tracking_conflict_fails_only_its_own_call(store: Store) -> None
 
 def test_a_failed_transaction_fails_every_caller_of_it_and_no_later_one(store: Store) -> None:
     stream = new_stream(store)
-    group = store.recorder._group
+    group = cast("LedgerRecorder", store.recorder)._group
     write = group._write
 
     def broken(_: Sequence[Call]) -> None:
@@ -190,7 +191,7 @@ def test_a_failed_transaction_fails_every_caller_of_it_and_no_later_one(store: S
 
 def test_an_interrupted_leader_takes_nobody_with_it(store: Store) -> None:
     stream = new_stream(store)
-    group = store.recorder._group
+    group = cast("LedgerRecorder", store.recorder)._group
     write = group._write
     entered, go = threading.Event(), threading.Event()
 
@@ -224,7 +225,7 @@ def test_an_interrupted_leader_takes_nobody_with_it(store: Store) -> None:
     assert sorted(ended) == ["interrupted", "written at 0"]
 
 
-def test_a_forked_child_uses_connections_and_keys_of_its_own(store: Store, tmp_path: Path) -> None:
+def test_a_forked_child_uses_connections_and_keys_of_its_own(store: Store, where: Where) -> None:
     stream = new_stream(store)
     store.append([message(stream)])
     parents_next = task = new_stream(store)
@@ -238,4 +239,4 @@ def test_a_forked_child_uses_connections_and_keys_of_its_own(store: Store, tmp_p
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert store.append([message(task), message(stream)])[1].ver == 2
-    assert len(check_log(tmp_path)) == 5
+    assert len(check_log(where)) == 5

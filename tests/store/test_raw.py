@@ -8,27 +8,39 @@ import pytest
 
 from a2a_ledger.errors import StoreError
 from a2a_ledger.store import LEDGER_TABLES, Store, open_store, row_digest
-from tests.store.facts import PEER, message, new_store, new_stream
+from tests.store.facts import PEER, Where, message, new_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = new_store(tmp_path)
+def filled(where: Where) -> Store:
+    made = where.make()
     stream = new_stream(made)
     made.append([message(stream, blobs={"body": bytes(70000)}) for _ in range(257)])
     made.save_checkpoint(256, "note\n")
     with made.transaction() as connection:
         made.advance(connection, "verifier", 3)
+    return made
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = filled(Where(tmp_path))
     yield made
     made.close()
 
 
-def test_every_table_comes_in_the_order_of_its_key(store: Store) -> None:
-    with store.raw() as raw:
+@pytest.fixture
+def anywhere(where: Where) -> Iterator[Store]:
+    made = filled(where)
+    yield made
+    made.close()
+
+
+def test_every_table_comes_in_the_order_of_its_key(anywhere: Store) -> None:
+    with anywhere.raw() as raw:
         found = {table: list(raw.rows(table)) for table in LEDGER_TABLES}
         assert {table: raw.count(table) for table in LEDGER_TABLES} == {t: len(rows) for t, rows in found.items()}
         assert raw.damage() == []
@@ -84,12 +96,12 @@ def test_usual_reading_is_strict_again_afterwards(store: Store) -> None:
     assert store.record(0).n == 0
 
 
-def test_rows_are_as_of_one_moment(store: Store) -> None:
-    with store.raw() as raw:
+def test_rows_are_as_of_one_moment(anywhere: Store) -> None:
+    with anywhere.raw() as raw:
         assert raw.count("ledger_events") == 257
-        store.append([message("ledger")])
+        anywhere.append([message("ledger")])
         assert (raw.count("ledger_events"), len(list(raw.rows("ledger_tags")))) == (257, 257)
-    with store.raw() as raw:
+    with anywhere.raw() as raw:
         assert raw.count("ledger_events") == 258
 
 

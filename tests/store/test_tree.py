@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.store.facts import Where
 
-def test_roots_and_proofs_agree_with_the_plain_tree(tmp_path: Path) -> None:
-    store = new_store(tmp_path)
+
+def test_roots_and_proofs_agree_with_the_plain_tree(where: Where) -> None:
+    store = where.make()
     for _ in range(7):
         store.append([message("ledger") for _ in range(110)])
     size = store.size()

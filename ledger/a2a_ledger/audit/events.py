@@ -199,7 +199,7 @@ class EventPass:
             self._check_blobs(record, inline)
         for tag in tags_of(stream, record.type, record.data):
             self.tag_count += 1
-            self._tag_sum += hash((tag, n))
+            self._tag_sum += hash((self._raw.tag_cell(tag), n))
         self._note_redaction(n, record.data.get("credential"))
         if stream in {"ledger", ANCHORS}:
             self._heads.learn(record, lambda role: self._content(record, role, inline))

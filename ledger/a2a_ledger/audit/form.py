@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.audit.fault import Fault
 from a2a_ledger.followers import FOLLOWERS
 from a2a_ledger.store import keystore, schema
+from a2a_ledger.store.raw import SQLiteTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from a2a_ledger.store import RawTables
 
 _VIEW = re.compile(r"ledger_view_([a-z_]+)_[1-9][0-9]*")  # the table of a read model, of any edition
-_VIEW_COLUMNS = "(key TEXT PRIMARY KEY NOT NULL, first INTEGER NOT NULL, row TEXT NOT NULL) WITHOUT ROWID"
 
 
 class Form(NamedTuple):
@@ -43,7 +43,14 @@ OLD_KEYS = Form("key", "keys.db", (keystore.APPLICATION_ID, 0), keystore.OLD_TAB
 """Of a key store that no release with sealed rows has written to yet."""
 
 
-def check_form(raw: RawTables, form: Form) -> list[Fault]:
+def check_ledger(raw: RawTables) -> list[Fault]:
+    """Return a fault for each thing among a ledger's tables that is missing, changed or not ours."""
+    if isinstance(raw, SQLiteTables):
+        return check_form(raw, LEDGER)
+    return [Fault(LEDGER.kind, None, text) for text in raw.strangers(_is_of_view)]
+
+
+def check_form(raw: SQLiteTables, form: Form) -> list[Fault]:
     """Return a fault for each thing in a database that is missing, changed or not ours."""
     faults: list[Fault] = []
 
@@ -56,7 +63,7 @@ def check_form(raw: RawTables, form: Form) -> list[Fault]:
     for kind, name, sql in raw.objects():
         expected = missing.pop((kind, name), None) if isinstance(kind, str) and isinstance(name, str) else None
         if form.with_views and kind == "table" and isinstance(name, str) and _is_of_view(name):
-            expected = f"CREATE TABLE {name} {_VIEW_COLUMNS}"
+            expected = f"CREATE TABLE {name} {schema.VIEW_COLUMNS}"
             if f'"{name}"' in str(sql):  # a table that was renamed into place
                 expected = expected.replace(name, f'"{name}"')
         if expected is None:

@@ -38,7 +38,7 @@ from a2a_ledger.anchors.cadence import complaints
 from a2a_ledger.anchors.kept import Elsewhere, heads_elsewhere
 from a2a_ledger.audit.events import EventPass
 from a2a_ledger.audit.fault import Fault, said
-from a2a_ledger.audit.form import LEDGER, check_form
+from a2a_ledger.audit.form import check_ledger
 from a2a_ledger.audit.heads import Heads
 from a2a_ledger.audit.keys import AuditKeys
 from a2a_ledger.audit.peer_heads import check_peer_heads
@@ -164,7 +164,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
         events = EventPass(store.origin, raw, keys, heads, faults)
         steps: tuple[Callable[[], Iterable[Fault]], ...] = (
             lambda: [Fault("database", None, text) for text in raw.damage()],
-            lambda: check_form(raw, LEDGER),
+            lambda: check_ledger(raw),
             keys.check,
             lambda: _pass(raw, events, progress),
             lambda: heads.finish(events.next),

@@ -20,9 +20,15 @@ from urllib.parse import quote
 from a2a_ledger.errors import BusyError, StoreError, UsageError
 from a2a_ledger.store.faults import as_ledger_error, is_busy, translated
 from a2a_ledger.store.forks import pause_for_fork
+from a2a_ledger.store.raw import LEDGER_TABLES, raw_tables
+from a2a_ledger.store.schema import VIEW_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
+
+    from a2a_ledger.store.database import Session
+    from a2a_ledger.store.raw import RawTables
 
 BUSY_TIMEOUT = 30.0
 """Seconds that a writer waits for the lock before it gives up."""
@@ -154,6 +160,34 @@ class Connections:
                 self._lent -= 1
                 if connection is not None:
                     self._idle.append(connection)
+
+    @contextmanager
+    def snapshot(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection for reading in which all statements see one state of the database."""
+        with self.reading() as connection:
+            connection.execute("BEGIN")  # deferred: the first read sets the state
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def raw(self) -> AbstractContextManager[RawTables]:
+        """Open the raw rows of the ledger's tables as of one moment, for an audit."""
+        return raw_tables(self, LEDGER_TABLES)
+
+    def has_table(self, session: Session, table: str) -> bool:
+        """Tell whether there is a table of this name."""
+        return session.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+
+    def empty_table(self, session: Session, table: str) -> None:
+        """Make the table of a read model, anew where there is one."""
+        session.execute(f"DROP TABLE IF EXISTS {table}")
+        session.execute(f"CREATE TABLE {table} {VIEW_COLUMNS}")
+
+    def tag_cell(self, tag: str) -> str:
+        """Return how a lookup tag stands in its cell: as it is."""
+        return tag
 
     def compact(self, *, rewrite: bool, patience: float) -> None:
         """Leave no older octets in the files: empty the write-ahead log, and on demand write the database anew.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import Tracking
 
-    from a2a_ledger.store.head import Appended, Item
+    from a2a_ledger.store.placing import Appended, Item
 
 _MANY = 8  # callers from which on it pays to wait for them
 _PAUSE = 0.0001  # seconds: about what a caller needs to make its next draft

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.codec import Record
-from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
+from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError, UsageError
 from a2a_ledger.store import schema
 from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
 from a2a_ledger.store.datastore import LedgerDatastore
@@ -19,6 +19,8 @@ from a2a_ledger.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from a2a_ledger.store.database import Server
 
 DATABASE = "ledger.db"
 KEYS = "keys.db"
@@ -32,6 +34,7 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
     read_only: bool = False,
     entropy: Callable[[int], bytes] = os.urandom,
     busy_timeout: float = BUSY_TIMEOUT,
+    server: Server | None = None,
 ) -> Store:
     """Open the store of a ledger.
 
@@ -42,6 +45,7 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         read_only: Write nothing at all; a missing `keys.db` is then no error, its keys are missing.
         entropy: Gives that many random octets.
         busy_timeout: Seconds to wait for another process's lock.
+        server: Has the events, in the place of `ledger.db`.
 
     Raises:
         StoreError: There is no ledger, another kind of file, one of a newer format or another log.
@@ -49,6 +53,16 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         ReadOnlyError: The place cannot be written.
         BusyError: Another process holds the database.
     """
+    if server is not None:
+        if directory is None:
+            raise UsageError("expected a directory for the keys of a ledger on a server, found none")
+        missing = not (Path(directory) / KEYS).exists()
+        keys = _open_keys(Path(directory), entropy, create=create and missing, read_only=read_only)
+        try:
+            return _open_on_server(server, keys, origin, busy_timeout, create=create and not read_only)
+        except BaseException:
+            keys.close()
+            raise
     if directory is None:
         place = None
         name = f"file:a2a-ledger-{secrets.token_hex(8)}?mode=memory"
@@ -66,6 +80,16 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         connections.close()
         keys.close()
         raise
+
+
+def _open_on_server(server: Server, keys: KeyStore, origin: str | None, busy_timeout: float, *, create: bool) -> Store:
+    try:
+        from a2a_ledger.store.postgres.opening import open_on_server  # noqa: PLC0415 - an extra brings the driver
+    except ImportError as error:
+        raise UsageError(
+            f"expected the driver of PostgreSQL, found none ({error})", hint="pip install 'a2a-ledger[postgres]'"
+        ) from error
+    return open_on_server(server, keys, origin, _check_keys, busy_timeout=busy_timeout, create=create)
 
 
 def _check_files(place: Path, *, create: bool, read_only: bool) -> None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import ConflictError, StoreError
 from a2a_ledger.store.schema import TRACKING, row_digest
 
 if TYPE_CHECKING:
-    import sqlite3
+    from a2a_ledger.store.database import Session
 
 
-def read_position(connection: sqlite3.Connection, follower: str) -> int:
+def read_position(session: Session, follower: str) -> int:
     """Return how far a follower has come: log index + 1 of the last event processed, 0 at the start.
 
     Raises:
         StoreError: the row was changed from outside, or lies beyond the log.
     """
-    row: tuple[object, object, int] | None = connection.execute(
+    row: tuple[object, object, int] | None = session.execute(
         "SELECT notification_id, digest, (SELECT coalesce(max(rowid), 0) FROM ledger_events)"
         " FROM ledger_tracking WHERE application_name = ?",
         (follower,),
@@ -36,9 +36,34 @@ def read_position(connection: sqlite3.Connection, follower: str) -> int:
     return position
 
 
-def forget_position(connection: sqlite3.Connection, follower: str) -> None:
+def advance(session: Session, follower: str, position: int) -> None:
+    """Move a follower's tracking row forward, in the transaction that is open.
+
+    Args:
+        session: With a write transaction open.
+        follower: Name of the follower.
+        position: Log index + 1 of the last event that it has processed.
+
+    Raises:
+        ConflictError: The row stands at this position or behind it already: another follower of the
+            same name was faster.
+    """
+    digest = row_digest(TRACKING, follower, position)
+    moved = session.execute(
+        "INSERT INTO ledger_tracking AS t VALUES (:name, :position, :digest) ON CONFLICT (application_name) DO UPDATE"
+        " SET notification_id = :position, digest = :digest WHERE t.notification_id < :position RETURNING 1",
+        {"name": follower, "position": position, "digest": digest},
+    ).fetchone()
+    if moved is None:
+        raise ConflictError(
+            f"expected the position of {follower} to be before {position}, found it there or beyond: "
+            "another process follows under the same name"
+        )
+
+
+def forget_position(session: Session, follower: str) -> None:
     """Take a follower back to the start of the log, in the transaction that is open."""
-    connection.execute("DELETE FROM ledger_tracking WHERE application_name = ?", (follower,))
+    session.execute("DELETE FROM ledger_tracking WHERE application_name = ?", (follower,))
 
 
 def _changed(follower: str, found: str) -> StoreError:

@@ -27,10 +27,10 @@ from a2a_ledger.codec import (
 from a2a_ledger.errors import FormatError, StoreError
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Collection, Iterable
 
     from a2a_ledger.codec import Boxes, Part
+    from a2a_ledger.store.database import Session
     from a2a_ledger.store.keystore import KeyStore
     from a2a_ledger.store.store import Store
 
@@ -133,7 +133,7 @@ def has_content(record: Record) -> bool:
     )
 
 
-def _wrap(connection: sqlite3.Connection, store: Store, row: _Row, *, unless: bytes = b"", erase: bool = False) -> None:
+def _wrap(connection: Session, store: Store, row: _Row, *, unless: bytes = b"", erase: bool = False) -> None:
     """Wrap a row again, but where it is sealed under the keys of the id `unless` already."""
     rowid, stream, ver, state = row
     to = _Place(store.keys, store.keys.boxes.newest(stream), Place(store.origin, stream, ver))
@@ -157,7 +157,7 @@ def _wrap(connection: sqlite3.Connection, store: Store, row: _Row, *, unless: by
     connection.execute("UPDATE ledger_events SET state = ? WHERE rowid = ?", (wrapped, rowid))
 
 
-def _wrap_large(connection: sqlite3.Connection, to: _Place, identity: bytes, *, erase: bool) -> None:
+def _wrap_large(connection: Session, to: _Place, identity: bytes, *, erase: bool) -> None:
     found: tuple[bytes] | None = connection.execute(
         "SELECT parts FROM ledger_blobs WHERE id = ?", (identity,)
     ).fetchone()

@@ -32,8 +32,9 @@ from a2a_ledger.store.connections import BUSY_TIMEOUT, Connections
 from a2a_ledger.store.datastore import LedgerDatastore
 from a2a_ledger.store.faults import translated
 from a2a_ledger.store.group import Call, GroupCommit
-from a2a_ledger.store.head import Appended, Head, Placement
+from a2a_ledger.store.head import Head
 from a2a_ledger.store.mapper import LedgerMapper
+from a2a_ledger.store.position import advance
 from a2a_ledger.store.subscription import PollingSubscription
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Transcoder
     from eventsourcing.utils import Environment, EnvType
 
-    from a2a_ledger.store.head import Item, StreamKeys
+    from a2a_ledger.store.placing import Appended, Item, Placement, StreamKeys
 
 NO_ORIGIN = "localhost/00000000"
 """The origin of a log that only the library's own interface writes to."""
@@ -193,31 +194,6 @@ class LedgerRecorder(SQLiteProcessRecorder):
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
         """Return a subscription that asks for news every 20 ms."""
         return PollingSubscription(self, gt, topics)
-
-
-def advance(connection: sqlite3.Connection, follower: str, position: int) -> None:
-    """Move a follower's tracking row forward, in the transaction that is open.
-
-    Args:
-        connection: With a write transaction open.
-        follower: Name of the follower.
-        position: Log index + 1 of the last event that it has processed.
-
-    Raises:
-        ConflictError: The row stands at this position or behind it already: another follower of the
-            same name was faster.
-    """
-    digest = schema.row_digest(schema.TRACKING, follower, position)
-    moved = connection.execute(
-        "INSERT INTO ledger_tracking VALUES (:name, :position, :digest) ON CONFLICT (application_name) DO UPDATE"
-        " SET notification_id = :position, digest = :digest WHERE notification_id < :position RETURNING 1",
-        {"name": follower, "position": position, "digest": digest},
-    ).fetchone()
-    if moved is None:
-        raise ConflictError(
-            f"expected the position of {follower} to be before {position}, found it there or beyond: "
-            "another process follows under the same name"
-        )
 
 
 class LedgerFactory(SQLiteFactory):

@@ -1,7 +1,7 @@
 """The store: one ledger's records, leaves, tags, checkpoints and followers' positions.
 
-The face that the rest of the package uses. Whatever SQLite raises leaves here as an error of this
-package.
+The face that the rest of the package uses. Whatever the database raises leaves here as an error of
+this package.
 """
 
 from __future__ import annotations
@@ -9,31 +9,29 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from a2a_ledger import merkle
 from a2a_ledger.codec import SEALED_ROW, Draft, Parts, Place, Record, leaf, read_record, unpack_container, unpack_parts
 from a2a_ledger.errors import FormatError, MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store.cells import octets_of
+from a2a_ledger.store.database import ALL_ROWS
 from a2a_ledger.store.log_keys import check_key_events
-from a2a_ledger.store.position import read_position
-from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, raw_tables
-from a2a_ledger.store.sqlite import advance
+from a2a_ledger.store.position import advance, read_position
+from a2a_ledger.store.raw import KEY_TABLES, raw_tables
 from a2a_ledger.store.tiles import TileReader
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from eventsourcing.persistence import Tracking
+    from eventsourcing.persistence import StoredEvent, Tracking
 
     from a2a_ledger.codec import Part
-    from a2a_ledger.store.connections import Connections
-    from a2a_ledger.store.head import Appended
+    from a2a_ledger.store.database import Database, Session
     from a2a_ledger.store.keystore import KeyStore
-    from a2a_ledger.store.raw import RawTables
-    from a2a_ledger.store.sqlite import LedgerRecorder
+    from a2a_ledger.store.placing import Appended, Item
+    from a2a_ledger.store.raw import RawTables, SQLiteTables
 
 _COLUMNS = "SELECT e.rowid - 1, e.originator_id, e.originator_version, e.topic, e.c, e.t, e.state FROM ledger_events e "
 _PAGE = 4096  # leaves read at a time
@@ -41,13 +39,39 @@ _PAGE = 4096  # leaves read at a time
 _Row = tuple[int, object, object, object, object, object, object]  # as SQLite has it: any type in any cell
 
 
+class Recorder(Protocol):
+    """What a back end appends with, behind the face that it shows to the library."""
+
+    origin: str
+
+    def append(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
+        """Append all of it in one transaction."""
+        ...
+
+    async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
+        """Append without blocking the event loop."""
+        ...
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:  # noqa: ANN401 - the library's signature
+        """Insert events of given versions, by the library's own interface."""
+        ...
+
+    def max_notification_id(self) -> int | None:
+        """Return the newest row id, None for an empty log."""
+        ...
+
+    def close(self) -> None:
+        """Serve the callers that wait, then stop."""
+        ...
+
+
 class Store:
     """One opened ledger; made by `open_store`."""
 
-    def __init__(self, recorder: LedgerRecorder, connections: Connections, keys: KeyStore) -> None:
+    def __init__(self, recorder: Recorder, database: Database, keys: KeyStore) -> None:
         self.recorder = recorder
         self.keys = keys
-        self._connections = connections
+        self._database = database
 
     @property
     def origin(self) -> str:
@@ -57,7 +81,7 @@ class Store:
     @property
     def read_only(self) -> bool:
         """Whether this store refuses to write."""
-        return self._connections.read_only
+        return self._database.read_only
 
     # ---- writing
 
@@ -103,22 +127,25 @@ class Store:
     def save_checkpoint(self, size: int, note: str) -> None:
         """Keep a signed note for its size, in the place of an earlier one of the same size."""
         with self.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO ledger_checkpoints VALUES (?, ?)", (size, note))
+            connection.execute(
+                "INSERT INTO ledger_checkpoints VALUES (?, ?) ON CONFLICT (size) DO UPDATE SET note = excluded.note",
+                (size, note),
+            )
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
+    def transaction(self) -> Generator[Session]:
         """Open a write transaction for views; it commits at the end, or rolls back on an error."""
         self._must_write()
-        with self._connections.writing() as connection:
+        with self._database.writing() as connection:
             yield connection
 
-    def advance(self, connection: sqlite3.Connection, follower: str, position: int) -> None:
+    def advance(self, session: Session, follower: str, position: int) -> None:
         """Move a follower's position (log index + 1) forward in an open `transaction`.
 
         Raises:
             ConflictError: It stands there or beyond already.
         """
-        advance(connection, follower, position)
+        advance(session, follower, position)
 
     # ---- records
 
@@ -140,7 +167,7 @@ class Store:
             f"WHERE e.originator_id = ? AND e.originator_version > ? ORDER BY e.originator_version {order} LIMIT ?",
             stream,
             -1 if gt is None else gt,
-            -1 if limit is None else limit,
+            ALL_ROWS if limit is None else limit,
         )
 
     def check_open(self, start: int, stop: int) -> None:
@@ -173,26 +200,26 @@ class Store:
         order = "DESC" if desc else "ASC"
         return self._records(
             f"JOIN ledger_tags g ON g.n + 1 = e.rowid WHERE g.tag = ? ORDER BY g.n {order} LIMIT ?",
-            tag,
-            -1 if limit is None else limit,
+            self._database.tag_cell(tag),
+            ALL_ROWS if limit is None else limit,
         )
 
-    def tagged_places(self, tag: str, *, after: int = -1, limit: int = -1) -> list[tuple[int, str]]:
+    def tagged_places(self, tag: str, *, after: int = -1, limit: int = ALL_ROWS) -> list[tuple[int, str]]:
         """Return log index and stream of the records that carry a tag, newest first, those above index `after`.
 
         Reads no record: for a look that is taken often and mostly finds nothing new.
         """
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             return connection.execute(
                 "SELECT g.n, e.originator_id FROM ledger_tags g JOIN ledger_events e ON e.rowid = g.n + 1"
                 " WHERE g.tag = ? AND g.n > ? ORDER BY g.n DESC LIMIT ?",
-                (tag, after, limit),
+                (self._database.tag_cell(tag), after, limit),
             ).fetchall()
 
     def tags_under(self, prefix: str, limit: int) -> list[str]:
         """Return different tags that begin with `prefix`, sorted; costs what they are, not how often each stands."""
         found: list[str] = []
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             while len(found) < limit:
                 row: tuple[str] | None = connection.execute(
                     "SELECT tag FROM ledger_tags WHERE tag > ? AND tag < ? ORDER BY tag LIMIT 1",
@@ -205,15 +232,15 @@ class Store:
 
     def tagged_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Return tags that begin with `prefix`, with the log indices of their records."""
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             return connection.execute(
                 "SELECT tag, n FROM ledger_tags WHERE tag >= ? AND tag < ? ORDER BY tag, n LIMIT ?",
                 (prefix, prefix + "\U0010ffff", limit),
             ).fetchall()
 
-    def streams(self, prefix: str = "", *, after: str = "", limit: int = -1) -> list[str]:
+    def streams(self, prefix: str = "", *, after: str = "", limit: int = ALL_ROWS) -> list[str]:
         """Return names of streams that begin with `prefix`, sorted, those behind `after`."""
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             rows: list[tuple[str]] = connection.execute(
                 "SELECT DISTINCT originator_id FROM ledger_events"
                 " WHERE originator_id >= ? AND originator_id < ? AND originator_id > ? ORDER BY originator_id LIMIT ?",
@@ -226,7 +253,7 @@ class Store:
     def leaves(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the octets of the leaves from log index `start` to below `stop`."""
         while start < stop:
-            with self._connections.reading() as connection:
+            with self._database.reading() as connection:
                 rows: list[tuple[int, object, object]] = connection.execute(
                     "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
                     (start, min(stop, start + _PAGE)),
@@ -279,7 +306,7 @@ class Store:
         held = self.size()
         if size is not None and not 0 <= size <= held:
             raise StoreError(f"expected a tree size from 0 to {held}, found {size}")
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             wanted = held if size is None else size
             yield TileReader(connection, self.origin, wanted), wanted
 
@@ -287,12 +314,12 @@ class Store:
 
     def checkpoints(self) -> list[tuple[int, str]]:
         """Return all kept notes with their sizes, smallest first."""
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             return connection.execute("SELECT size, note FROM ledger_checkpoints ORDER BY size").fetchall()
 
     def latest_checkpoint(self) -> tuple[int, str] | None:
         """Return the kept note of the largest size."""
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             row = connection.execute("SELECT size, note FROM ledger_checkpoints ORDER BY size DESC LIMIT 1").fetchone()
         return cast("tuple[int, str] | None", row)
 
@@ -302,46 +329,56 @@ class Store:
         Raises:
             StoreError: The row was changed from outside, or lies beyond the log.
         """
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             return read_position(connection, follower)
 
-    def views(self) -> AbstractContextManager[sqlite3.Connection]:
+    def views(self) -> AbstractContextManager[Session]:
         """Lend a connection for reading views; each statement sees one state."""
-        return self._connections.reading()
+        return self._database.reading()
+
+    def snapshot(self) -> AbstractContextManager[Session]:
+        """Lend a connection for reading views; all statements see one state."""
+        return self._database.snapshot()
+
+    def has_table(self, session: Session, table: str) -> bool:
+        """Tell whether the rows of a read model were ever stored under this name."""
+        return self._database.has_table(session, table)
+
+    def empty_table(self, session: Session, table: str) -> None:
+        """See, in an open `transaction`, that there is an empty table for the rows of a read model."""
+        self._database.empty_table(session, table)
 
     # ---- older octets
 
     def compact(self, *, rewrite: bool, patience: float) -> None:
         """Leave no older octets in the database's files; see `Connections.compact`."""
         self._must_write()
-        self._connections.compact(rewrite=rewrite, patience=patience)
+        self._database.compact(rewrite=rewrite, patience=patience)
 
     # ---- raw rows
 
     def raw(self) -> AbstractContextManager[RawTables]:
-        """Open the raw rows of ledger.db as of one moment, for an audit."""
-        return raw_tables(self._connections, LEDGER_TABLES)
+        """Open the raw rows of the database as of one moment, for an audit."""
+        return self._database.raw()
 
-    def raw_keys(self) -> AbstractContextManager[RawTables]:
+    def raw_keys(self) -> AbstractContextManager[SQLiteTables]:
         """Open the raw rows of keys.db as of one moment, for an audit."""
         return raw_tables(self.keys.connections, KEY_TABLES)
 
     def close(self) -> None:
         """Serve callers that wait, then close the files."""
         self.recorder.close()
-        self._connections.close()
+        self._database.close()
         self.keys.close()
 
     def _must_write(self) -> None:
         if self.read_only:
-            raise ReadOnlyError(
-                f"expected to be allowed to write to {self._connections.name}, found it opened read-only"
-            )
+            raise ReadOnlyError(f"expected to be allowed to write to {self._database.name}, found it opened read-only")
 
     def _open_rows(self, start: int, stop: int) -> None:
         asked = "WHERE e.rowid > ? AND e.rowid <= ? AND substr(e.state, 1, 2) = ? ORDER BY e.rowid"
         with (
-            self._connections.reading() as connection,
+            self._database.reading() as connection,
             closing(connection.execute(_COLUMNS + asked, (start, stop, SEALED_ROW))) as rows,
         ):
             for row in rows:  # one at a time: a signer holds no more of what it opens
@@ -356,7 +393,7 @@ class Store:
             return self._read_records(where, values)
 
     def _read_records(self, where: str, values: Sequence[str | int]) -> list[Record]:
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             rows: list[_Row] = connection.execute(_COLUMNS + where, values).fetchall()
         return [self._record(row) for row in rows]
 
@@ -380,7 +417,7 @@ class Store:
         return record
 
     def _large_blob(self, place: Place | None, blob_id: bytes) -> tuple[Part, ...] | None:
-        with self._connections.reading() as connection:
+        with self._database.reading() as connection:
             row: tuple[bytes] | None = connection.execute(
                 "SELECT parts FROM ledger_blobs WHERE id = ?", (blob_id,)
             ).fetchone()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+    from a2a_ledger.store.database import Session
+
 WIDTH = 256
 _HEIGHT = 8  # of the subtree under one entry of the next level
 _HASH = merkle.HASH_SIZE
@@ -68,8 +70,8 @@ class TileReader:
     `node` has the shape that merkle's proof makers ask for.
     """
 
-    def __init__(self, connection: sqlite3.Connection, origin: str, size: int) -> None:
-        self._connection = connection
+    def __init__(self, session: Session, origin: str, size: int) -> None:
+        self._session = session
         self._origin = origin
         self._size = size
         self._known: dict[tuple[int, int], list[list[bytes]]] = {}
@@ -98,21 +100,21 @@ class TileReader:
             ) from None
 
     def _lowest(self, level: int, place: int) -> list[bytes]:
-        hashes = _row(self._connection, level, place)
+        hashes = _row(self._session, level, place)
         if hashes is not None:
             return _cut(hashes)
         if level:
             raise StoreError(f"expected tile {place} at level {level}, found none", hint="run `a2a-ledger audit`")
         start = place * WIDTH
-        rows = self._connection.execute(
+        rows = self._session.execute(
             "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
             (start, min(start + WIDTH, self._size)),
         )
         return [leaf_hash(self._origin, n, octets_of(n, "c", c), octets_of(n, "t", t)) for n, c, t in rows]
 
 
-def _row(connection: sqlite3.Connection, level: int, place: int) -> bytes | None:
-    row: tuple[object] | None = connection.execute(
+def _row(session: Session, level: int, place: int) -> bytes | None:
+    row: tuple[object] | None = session.execute(
         "SELECT hashes FROM ledger_tiles WHERE level = ? AND idx = ?", (level, place)
     ).fetchone()
     if row is not None and not isinstance(row[0], bytes):

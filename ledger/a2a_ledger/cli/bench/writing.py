@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.cli.bench.floor import Floor, Paired, alternate, seconds, slow_commits
 from a2a_ledger.cli.bench.material import Messages
@@ -85,7 +85,7 @@ def group(place: Place) -> list[Row]:
             found = _grouped(ledger, messages, floor, work, place.scale.each, place.scale.rounds)
             rows.append(_group_row(name, found, least, "floor: bare commits, one after another"))
         with ledger.store.transaction() as writer:
-            ours = writer
+            ours = cast("sqlite3.Connection", writer)
         with _slowed(ours, floor.connection):
             for name, work, least in slow:
                 found = _grouped(ledger, messages, floor, work, place.scale.slow_each, max(1, place.scale.rounds // 2))

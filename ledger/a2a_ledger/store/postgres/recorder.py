@@ -1,0 +1,261 @@
+"""The PostgreSQL recorder: events, leaves, blobs, tags and tiles by one function, in one round trip a group.
+
+Drafts are placed before the call, on the newest events of their streams as this process knows them.
+The function takes the ledger's lock, gives row ids under it, and writes nothing where another writer
+was faster; then the drafts are placed again. Where the outcome of a commit is not known, the same
+drafts are asked for again: what was committed is found by stream, version and c.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    IntegrityError,
+    Notification,
+    ProcessRecorder,
+    StoredEvent,
+    Subscription,
+    Tracking,
+)
+from psycopg.types.numeric import Int8
+
+from a2a_ledger.errors import ConflictError, UnreachableError
+from a2a_ledger.store.database import ALL_ROWS
+from a2a_ledger.store.group import GroupCommit
+from a2a_ledger.store.placing import Placement, Placer
+from a2a_ledger.store.postgres.faults import not_replicated, translated
+from a2a_ledger.store.postgres.subscription import ListeningSubscription
+from a2a_ledger.store.postgres.tags import tag_cell
+from a2a_ledger.store.schema import TRACKING, row_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from a2a_ledger.store.group import Call
+    from a2a_ledger.store.placing import Appended, Item, StreamKeys
+    from a2a_ledger.store.postgres.sessions import Line, Sessions
+
+_APPEND = (
+    b"SELECT ledger_append(%s, %s, %b::text[], %b::bigint[], %b::bytea[],"
+    b" %b::text[], %b::bigint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[],"
+    b" %b::text[], %b::bigint[], %b::bytea[], %b::bytea[], %b::text[], %b::bigint[], %b::bytea[])"
+)
+_LOCK = b"SELECT pg_advisory_xact_lock(1093815367, 'ledger_events'::regclass::oid::integer)"
+_STALE = -1  # the function's answer where another writer was faster
+_UNPLACED = 1 << 62  # from here on stand the indexes of events whose place the function gives
+_LOSSES = 2  # races lost in a row before the lock is taken first
+_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a server
+
+_COLUMNS = "rowid, originator_id, originator_version, topic, state"
+
+
+class LedgerRecorder(ProcessRecorder):
+    """Records events with their leaves.
+
+    Args:
+        sessions: Connections to the server.
+        origin: Name of the log.
+        keys: Gives stream keys.
+        naps: Gives a fraction between 0 and 1 for the length of the next pause.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        origin: str,
+        keys: StreamKeys,
+        naps: Callable[[], float] = random.random,
+    ) -> None:
+        self.origin = origin
+        self.keys = keys
+        self._sessions = sessions
+        self._naps = naps
+        self._placer = Placer(origin)
+        self._acknowledged = 0  # the size of the log behind the newest event that this process was told of
+        self._group = GroupCommit(self._write)
+
+    # ---- appending
+
+    def append(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
+        """Append durably; index, version and predecessor are given with the lock held, so it never conflicts.
+
+        Raises:
+            ConflictError: The tracking position was taken already; nothing of this call was written.
+            UnreachableError: No server answered in time; the same call can be made again.
+            StoreError: The database could not be written; nothing of this call was written.
+        """
+        self._sessions.must_not_be_writing()
+        return self._group.run(items, tracking)
+
+    async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
+        """Append durably without blocking the event loop (see GroupCommit.run_async)."""
+        return await self._group.run_async(items, tracking)
+
+    def close(self) -> None:
+        """Serve the callers that wait, then stop."""
+        self._group.close()
+
+    def _write(self, group: Sequence[Call]) -> None:
+        """Write a group of calls, or nothing; ask again for as long as a writer waits where nobody answers."""
+        deadline = time.monotonic() + self._sessions.busy_timeout
+        pause, losses = _PAUSE, 0
+        while True:
+            try:
+                if self._try(group, lock_first=losses >= _LOSSES):
+                    return
+                losses += 1
+            except UnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(pause * self._naps())
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _try(self, group: Sequence[Call], *, lock_first: bool) -> bool:
+        """Place and write a group once; tell whether it was written."""
+        placed = Placement(_UNPLACED)
+        with translated(self._sessions.name), self._sessions.lent() as line:
+            line.warned = False
+            if lock_first:
+                start, results = self._behind_lock(line, group, placed)
+            else:
+                results = self._place(line, group, placed)
+                start = self._call(line, group, placed)
+        if line.warned:
+            raise not_replicated(self._sessions.name)
+        if start == _STALE:
+            self._placer.take_back(placed)
+            return False
+        self._placer.take_over(placed)
+        self._acknowledged = max(self._acknowledged, start + len(placed.events))
+        for call, result in zip(group, results, strict=True):
+            call.result = [at if at.n < _UNPLACED else at._replace(n=at.n - _UNPLACED + start) for at in result]
+        return True
+
+    def _behind_lock(self, line: Line, group: Sequence[Call], placed: Placement) -> tuple[int, list[list[Appended]]]:
+        """Take the lock before the drafts are placed: four round trips, and nobody can be faster."""
+        connection = line.connection
+        connection.execute(b"BEGIN")
+        try:
+            connection.execute(_LOCK)
+            results = self._place(line, group, placed)
+            start = self._call(line, group, placed)
+            connection.execute(b"COMMIT")
+        except BaseException:
+            if not connection.broken:
+                connection.execute(b"ROLLBACK")
+            raise
+        return start, results
+
+    def _place(self, line: Line, group: Sequence[Call], placed: Placement) -> list[list[Appended]]:
+        return [self._placer.place(line, call.items, self.keys, placed) for call in group]
+
+    def _call(self, line: Line, group: Sequence[Call], placed: Placement) -> int:
+        events, tips = placed.events, placed.bases
+        followers = [(call.tracking.application_name, call.tracking.notification_id) for call in group if call.tracking]
+        found: tuple[int] | None = line.connection.execute(
+            _APPEND,
+            (
+                self.origin,
+                Int8(self._acknowledged),
+                list(tips),
+                [Int8(ver) for ver, _ in tips.values()],
+                [bytes.fromhex(c or "") for _, c in tips.values()],
+                [row[1] for row in events],
+                [Int8(row[2]) for row in events],
+                [row[3] for row in events],
+                [row[4] for row in events],
+                [row[5] for row in events],
+                [row[6] for row in events],
+                [tag_cell(tag) for tag, _ in placed.tags],
+                [Int8(n - _UNPLACED) for _, n in placed.tags],
+                [blob for blob, _ in placed.blobs],
+                [parts for _, parts in placed.blobs],
+                [name for name, _ in followers],
+                [Int8(position) for _, position in followers],
+                [row_digest(TRACKING, *follower) for follower in followers],
+            ),
+        ).fetchone()
+        return cast("tuple[int]", found)[0]
+
+    # ---- the library's own interface
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:  # noqa: ANN401 - the library's signature
+        """Insert events of given versions; for the library's own use, no verb of this package calls it.
+
+        The leaf commits to the state as it is, under no stream tag.
+        """
+        try:
+            placed = self.append(list(stored_events), cast("Tracking | None", kwargs.get("tracking")))
+        except ConflictError as error:
+            raise IntegrityError(str(error)) from error
+        return [at.n + 1 for at in placed]
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """Return events of one sequence in the order of their versions."""
+        name = originator_id.hex if isinstance(originator_id, UUID) else originator_id
+        with self._sessions.reading() as session:
+            rows = session.execute(
+                "SELECT originator_id, originator_version, topic, state FROM ledger_events"  # noqa: S608 - a constant
+                " WHERE originator_id = ? AND originator_version > ? AND originator_version <= ?"
+                f" ORDER BY originator_version {'DESC' if desc else 'ASC'} LIMIT ?",
+                (name, -1 if gt is None else gt, *(ALL_ROWS if most is None else most for most in (lte, limit))),
+            ).fetchall()
+        return [StoredEvent(*row) for row in rows]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        """Return notifications from `start` on, up to `stop`, in log order."""
+        chosen = f" AND topic IN ({', '.join('?' * len(topics))})" if topics else ""
+        after = -1 if start is None else start - 1 if inclusive_of_start else start
+        with self._sessions.reading() as session:
+            rows = session.execute(
+                f"SELECT {_COLUMNS} FROM ledger_events WHERE rowid > ? AND rowid <= ?{chosen} ORDER BY rowid LIMIT ?",  # noqa: S608 - constants
+                (after, ALL_ROWS if stop is None else stop, *topics, limit),
+            ).fetchall()
+        return [
+            Notification(id=row[0], originator_id=row[1], originator_version=row[2], topic=row[3], state=row[4])
+            for row in rows
+        ]
+
+    def max_notification_id(self) -> int | None:
+        """Return the newest notification id (log index + 1), None for an empty log."""
+        with self._sessions.reading() as session:
+            found: tuple[int | None] = session.execute("SELECT max(rowid) FROM ledger_events").fetchone()
+        return found[0]
+
+    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
+        """Return a subscription that is told of news, and looks for itself where it is not."""
+        return ListeningSubscription(self, self._sessions, gt, topics)
+
+    def insert_tracking(self, tracking: Tracking) -> None:
+        """Move a follower's position forward."""
+        self.insert_events([], tracking=tracking)
+
+    def max_tracking_id(self, application_name: str) -> int | None:
+        """Return a follower's position, None where it has none."""
+        with self._sessions.reading() as session:
+            found: tuple[int] | None = session.execute(
+                "SELECT notification_id FROM ledger_tracking WHERE application_name = ?", (application_name,)
+            ).fetchone()
+        return None if found is None else found[0]
