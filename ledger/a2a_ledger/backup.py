@@ -83,6 +83,12 @@ def _check(home: LedgerHome, places: list[Path]) -> None:
         raise UsageError(
             f"{home.root}: expected a ledger, found none", hint="name its directory with --ledger, before the verb"
         )
+    if not home.database.exists():
+        raise UsageError(
+            f"{home.root}: expected the events in ledger.db, found them on a server, which this does not copy",
+            hint="let pg_basebackup or pgBackRest copy that, and then copy this directory without high-water: its keys "
+            "open what the server has",
+        )
     resolved = [place.resolve() for place in places]
     if len(set(resolved)) < len(resolved):
         raise UsageError(f"{places[-1]}: expected another place for the keys than for the database, found the same")

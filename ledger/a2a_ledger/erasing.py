@@ -73,12 +73,13 @@ def erase_content(ledger: ContractLedger, task: str, *, reason: str, requested_b
         requested_by: who asked; it is logged, and can never be erased.
 
     Raises:
-        UsageError: there is no such task, or a text is empty or too long.
+        UsageError: there is no such task, a text is empty or too long, or the events lie on a server.
         ReadOnlyError: the log key is not here.
         BusyError: another process is erasing, or keeps a file in use: the erasure is logged, and the same call or
             the next one to open the ledger finishes it.
         StoreError: a row cannot be read or written.
     """
+    ledger.store.must_be_files("erase")
     for name, text in (("reason", reason), ("requested_by", requested_by)):
         if not text.strip() or len(text) > MOST_TEXT:
             raise UsageError(f"expected a {name} of 1 to {MOST_TEXT} characters, found {len(text.strip())}")

@@ -1,7 +1,7 @@
 """The directory of an embedded ledger: what lies where, how one is made, how one is opened.
 
 ```
-DIR/ledger.db      events, leaves, tiles, checkpoints, read models
+DIR/ledger.db      events, leaves, tiles, checkpoints, read models; or a server has them (`[store]` of the settings)
 DIR/keys.db        stream and redaction keys: never leaves with a copy of the database by accident
 DIR/keys/*.pem     Ed25519 private keys (PKCS 8, 0600): log, statement, export; peer, once peers are named
 DIR/keys/*.uri     in their place: who signs for a role, where that is another process
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
+    from a2a_ledger.store import Server
+
 CONFIG = """\
 # Settings of this ledger; every line is optional and shows its default.
 # mode = "enforce"               # or "observe": record only, never raise
@@ -60,6 +62,9 @@ CONFIG = """\
 # timestamp_roots = "tsa-roots.pem"  # root certificates by which its tokens count
 # timestamp_policy = "1.2.3.4"   # object identifier of the policy to ask for
 # timeout = 10                   # seconds for one answer
+# [store]                        # events on a PostgreSQL server in the place of ledger.db, see docs/postgresql.md
+# url = "postgresql://db1,db2/audit"  # never with a password: .pgpass or a service file has it
+# schema = "a2a_ledger"          # of the tables there; one schema holds one ledger
 """
 
 
@@ -104,6 +109,16 @@ class LedgerHome:
         found = [*self.keys.glob("*.pem"), *self.keys.glob("*.uri")] if self.keys.is_dir() else []
         return sorted(found)
 
+    def server(self) -> Server | None:
+        """Return the server that has the events, as the settings here say; None: they lie in `ledger.db`.
+
+        Raises:
+            UsageError: the settings cannot be read.
+        """
+        from a2a_ledger.settings import read_settings  # noqa: PLC0415 - few directories are asked
+
+        return read_settings(self.config).store.server
+
     def is_new(self) -> bool:
         """Say whether there is no ledger yet: the directory is absent or empty.
 
@@ -121,10 +136,11 @@ class LedgerHome:
             raise StoreError(f"{self.root}: cannot be read ({e.strerror}); give this user access to it") from e
         if not names:
             return True
-        has_database, has_keys = self.database.name in names, self.keystore.name in names
+        has_keys = self.keystore.name in names
+        has_database = self.database.name in names or self.server() is not None
         if has_database and not has_keys:
             raise MissingKeysError(
-                f"{self.root}: found ledger.db without its keys.db; restore keys.db from the same backup: "
+                f"{self.root}: found a ledger's events without its keys.db; restore keys.db from the same backup: "
                 "without it no stream of this log can be recognised or written on"
             )
         if has_keys and not has_database:

@@ -25,7 +25,7 @@ from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
 from a2a_ledger.heads import HeadSigner
 from a2a_ledger.home import LedgerHome
 from a2a_ledger.key_ring import KeyRing, log_keys_here
-from a2a_ledger.making import make, new_keys, open_log
+from a2a_ledger.making import begin, make, make_for_server, new_keys, open_log
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.settings import Settings, read_settings
 from a2a_ledger.store import Appended, Store, head_verifiers, open_store
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from a2a_ledger.contract import Profile
     from a2a_ledger.events import Event
     from a2a_ledger.keys import Signer, Verifier
+    from a2a_ledger.store import Server
 
     Clock = Callable[[], datetime]
     Entropy = Callable[[int], bytes]
@@ -121,6 +122,7 @@ class ContractLedger:
         ask_passphrase: Callable[[str], str] | None = None,
         clock: Clock = _now,
         entropy: Entropy = os.urandom,
+        server: Server | None = None,
         **settings: Any,  # noqa: ANN401 - checked by name and type in Settings
     ) -> ContractLedger:
         """Open the ledger in a directory; make one when the directory is absent or empty.
@@ -135,6 +137,7 @@ class ContractLedger:
                 of the environment has it.
             clock: gives the time, with a zone.
             entropy: gives that many random octets.
+            server: has the events of a new ledger, in the place of `ledger.db`; of an existing one its settings say.
             **settings: override `config.toml`, see `Settings`.
 
         Raises:
@@ -146,7 +149,10 @@ class ContractLedger:
             StoreError: it cannot be read or written, or a private key is not the one that the log names.
         """
         if str(location).startswith(("postgresql://", "postgres://")):
-            raise UsageError("a ledger on PostgreSQL is not part of this release; name a directory")
+            raise UsageError(
+                "expected a directory, found a URL: a ledger on a server is named by the directory that has its keys",
+                hint="make one with `a2a-ledger --ledger DIR init --store postgresql://HOST/DATABASE`",
+            )
         if str(location) == ":memory:":
             return cls._in_memory(
                 origin or "memory", clock, entropy, Settings().with_overrides(settings), follow=follow
@@ -155,16 +161,23 @@ class ContractLedger:
         if home.is_new():
             if read_only or not create:
                 raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
-            make(home, origin, clock, entropy)
+            if server is None:
+                make(home, origin, clock, entropy)
+            else:
+                make_for_server(home, server, origin, entropy)
         chosen = read_settings(home.config).with_overrides(settings)
         chosen.peer_card_keys(home.root)  # what cannot be used is said now, before anything is opened
         chosen.read_profile(home.root)
         chosen.witness_policy(home.root)
         signers: Mapping[str, Signer] = {}
-        store = open_store(home.root, read_only=read_only or not home.key_files(), entropy=entropy)
+        store = open_store(
+            home.root, read_only=read_only or not home.key_files(), entropy=entropy, server=chosen.store.server
+        )
         try:
             mark = _mark_of(home, store, chosen)
             if not store.read_only:
+                if chosen.store.server is not None and not store.size():
+                    begin(home, store, mark, clock, entropy)
                 _check_mark(mark, store, chosen)  # before the keys: an old copy does not name those of today
                 signers = KeyRing(store, home.keys, Passphrase(chosen.passphrase_file(home.root), ask_passphrase))
             ledger = cls(

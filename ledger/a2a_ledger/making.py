@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,15 @@ from a2a_ledger.checkpoint import new_origin
 from a2a_ledger.errors import StoreError
 from a2a_ledger.events import KeyAdded, LedgerOpened
 from a2a_ledger.home import CONFIG, LedgerHome, staged
-from a2a_ledger.keys import Signer, generate, save_pem
-from a2a_ledger.store import Store, open_store
+from a2a_ledger.keys import Signer, generate, load_pem, save_pem
+from a2a_ledger.store import KeyStore, Server, Store, open_store, prepare_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
     from pathlib import Path
+
+    from a2a_ledger.store.mark import HighWaterMark
 
     Clock = Callable[[], datetime]
     Entropy = Callable[[int], bytes]
@@ -46,11 +49,7 @@ def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -
     name = new_origin(origin or _default_prefix(home.root), entropy)
     try:
         with staged(home) as (stage, put_in_place):
-            stage.keys.mkdir(mode=0o700)
-            signers = new_keys(name, entropy)
-            for role, signer in signers.items():
-                save_pem(stage.keys / f"{role}.pem", signer)
-            stage.config.write_text(CONFIG, encoding="utf-8")
+            signers = _lay_out(stage, name, CONFIG, entropy)
             store = open_store(stage.root, origin=name, create=True, entropy=entropy)
             try:
                 open_log(store, signers, clock, entropy)
@@ -60,6 +59,56 @@ def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -
     except StoreError:
         if home.is_new():
             raise
+
+
+def make_for_server(home: LedgerHome, server: Server, origin: str | None, entropy: Entropy) -> None:
+    """Make the directory of a ledger whose events a server has: keys, key store, settings. No event is appended yet.
+
+    The server is asked first, and given the tables where its schema has none, so that no directory is left behind
+    that nothing can be recorded with. The log itself begins with `begin`, at the first opening.
+
+    Raises:
+        UsageError: the origin's prefix is not allowed, or the url or the schema cannot be used.
+        StoreError: the place cannot be written; or the schema holds a log already, or cannot be given its tables.
+        UnreachableError: no server answers.
+    """
+    name = new_origin(origin or _default_prefix(home.root), entropy)
+    prepare_server(server)
+    config = f"{CONFIG}\n[store]\nurl = {json.dumps(server.url)}\nschema = {json.dumps(server.schema)}\n"
+    try:
+        with staged(home) as (stage, put_in_place):
+            _lay_out(stage, name, config, entropy)
+            keys = KeyStore(stage.keystore, entropy=entropy, create=True)
+            try:
+                keys.note("origin", name)
+            finally:
+                keys.close()
+            put_in_place()
+    except StoreError:
+        if home.is_new():
+            raise
+
+
+def begin(home: LedgerHome, store: Store, mark: HighWaterMark, clock: Clock, entropy: Entropy) -> None:
+    """Append the first events of a log on a server, unless another process has done that meanwhile.
+
+    Raises:
+        StoreError: the keys that were made with the directory cannot be read, or nothing can be appended.
+    """
+    with mark.exclusive():
+        if not store.size():
+            files = {role: home.keys / f"{role}.pem" for role in KEY_ROLES}
+            signers = {role: load_pem(path, store.origin) for role, path in files.items()}
+            open_log(store, signers, clock, entropy)
+
+
+def _lay_out(stage: LedgerHome, name: str, config: str, entropy: Entropy) -> dict[str, Signer]:
+    stage.keys.mkdir(mode=0o700)
+    signers = new_keys(name, entropy)
+    for role, signer in signers.items():
+        save_pem(stage.keys / f"{role}.pem", signer)
+    stage.config.write_text(config, encoding="utf-8")
+    return signers
 
 
 def new_keys(origin: str, entropy: Entropy) -> dict[str, Signer]:

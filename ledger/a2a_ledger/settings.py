@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
     from a2a_ledger.policy import Policy
     from a2a_ledger.signature.card_keys import CardKey
+    from a2a_ledger.store import Server
     from a2a_ledger.time_token import Certificate
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -91,6 +92,26 @@ class Anchoring:
 
 
 @dataclass(frozen=True, slots=True)
+class Events:
+    """Where the events lie: the table `[store]`.
+
+    Attributes:
+        url: of a PostgreSQL server, without a password; None: in `ledger.db`, in the ledger's directory.
+        schema: of the ledger's tables on that server.
+    """
+
+    url: str | None = None
+    schema: str = "a2a_ledger"
+
+    @property
+    def server(self) -> Server | None:
+        """Return the server; None: there is none."""
+        from a2a_ledger.store import Server  # noqa: PLC0415 - settings are read where no store is opened, too
+
+        return None if self.url is None else Server(self.url, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How a ledger behaves.
 
@@ -117,6 +138,7 @@ class Settings:
             path is relative to the ledger's directory. None: the shipped one.
         limits: the limits of the freshness decision.
         anchor: how heads come to be held by others.
+        store: where the events lie.
     """
 
     mode: str = "enforce"
@@ -132,6 +154,7 @@ class Settings:
     profile: str | None = None
     limits: Limits = field(default_factory=Limits)
     anchor: Anchoring = field(default_factory=Anchoring)
+    store: Events = field(default_factory=Events)
 
     def __post_init__(self) -> None:
         """Refuse what is not one of the known words, and what is no key."""
@@ -301,12 +324,13 @@ def read_settings(path: Path) -> Settings:
         raise UsageError(f"{path}: the settings cannot be read ({e.strerror})") from e
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise UsageError(f"{path}: expected TOML, found: {e}") from e
-    limits, anchor = _pop_table(path, table, "limits"), _pop_table(path, table, "anchor")
+    limits, anchor, store = (_pop_table(path, table, name) for name in _TABLES)
     _check_types(path, table, Settings())
     _check_types(path, limits, Limits())
     _check_types(path, anchor, Anchoring())
+    _check_types(path, store, Events())
     try:
-        return Settings(**table, limits=Limits(**limits), anchor=Anchoring(**anchor))
+        return Settings(**table, limits=Limits(**limits), anchor=Anchoring(**anchor), store=Events(**store))
     except UsageError as e:
         raise UsageError(f"{path}: {e}") from None
 
@@ -324,12 +348,18 @@ _KINDS: dict[type, str] = {
     str: "a text in quotes",
     list: "a list of texts in quotes",
 }
-_PLACES: dict[str, type[Settings | Limits | Anchoring]] = {"": Settings, "limits": Limits, "anchor": Anchoring}
-_TABLES = ("limits", "anchor")
+_PLACES: dict[str, type[Settings | Limits | Anchoring | Events]] = {
+    "": Settings,
+    "limits": Limits,
+    "anchor": Anchoring,
+    "store": Events,
+}
+_TABLES = ("limits", "anchor", "store")
 _WITHOUT_DEFAULT: dict[str, object] = {
     "mark_dir": "",
     "card_keys": "",
     "profile": "",
+    "url": "",
     "key_passphrase_file": "",
     "witnesses": "",
     "peers": "",
@@ -342,7 +372,7 @@ _WITHOUT_DEFAULT: dict[str, object] = {
 """Of the settings whose default is of another type than they are."""
 
 
-def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits | Anchoring) -> None:
+def _check_types(path: Path, table: Mapping[str, Any], defaults: Settings | Limits | Anchoring | Events) -> None:
     inside = next(name for name, kind in _PLACES.items() if isinstance(defaults, kind))
     where = f"[{inside}] " if inside else ""
     known = {f.name for f in fields(defaults)} - set(_TABLES)

@@ -32,7 +32,7 @@ ELSEWHERE = {"demo", "bench", "proxy", "anchor witness", "anchor timestamp", "an
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
     "verify", "reconcile", "report", "audit", "erase", "migrate", "checkpoint", "keys", "bench", "proxy", "anchor",
-    "backup",
+    "backup", "db",
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from a2a_ledger.cli import (
     backup,
     card,
     checkpoint,
+    db,
     decide,
     erase,
     evidence,
@@ -80,6 +81,7 @@ for module in (
     checkpoint,
     anchor,
     keys,
+    db,
 ):
     for verb in module.VERBS:
         cli.add_command(verb)

@@ -10,7 +10,7 @@ import click
 
 from a2a_ledger.cli.errors import UNDECIDED
 from a2a_ledger.cli.output import note, print_json
-from a2a_ledger.cli.session import pass_session
+from a2a_ledger.cli.session import pass_session, server_of
 from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
@@ -26,23 +26,35 @@ _FOLLOW_SECONDS = 0.25
     metavar="NAME",
     help="First part of the log's name, for example acme/audit; default: machine and directory.",
 )
+@click.option(
+    "--store",
+    "url",
+    metavar="URL",
+    help="A PostgreSQL server that is to have the events, without a password: postgresql://HOST/DATABASE.",
+)
+@click.option("--schema", metavar="NAME", help="Where they are to lie on it; default: a2a_ledger.")
 @pass_session
-def init(session: Session, *, origin: str | None) -> None:
-    """Make a ledger: database, keys, mark and settings."""
+def init(session: Session, *, origin: str | None, url: str | None, schema: str | None) -> None:
+    """Make a ledger: database, keys, mark and settings.
+
+    With --store the events lie on a PostgreSQL server; keys, mark and settings stay in the directory.
+    """
     from a2a_ledger.home import LedgerHome  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.ledger import ContractLedger  # noqa: PLC0415 - same
 
     path = session.path
     if not LedgerHome(path.absolute()).is_new():
         raise UsageError(f"{path}: a ledger is here already; nothing was changed")
-    with ContractLedger.open(path, origin=origin, follow=False) as ledger:
+    server = server_of(url, schema)
+    with ContractLedger.open(path, origin=origin, follow=False, server=server) as ledger:
         ledger.sign_checkpoint()
         keys = {role: signer.vkey for role, signer in ledger.signers.items()}
         name = ledger.origin
     if session.as_json:
         print_json({"ledger": str(path), "origin": name, "keys": keys})
         return
-    click.echo(f"{path}: database, keys (0600), high-water mark. Log key {_name_and_id(keys['log'])}.")
+    database = "database" if server is None else f"settings that name schema {server.schema}"
+    click.echo(f"{path}: {database}, keys (0600), high-water mark. Log key {_name_and_id(keys['log'])}.")
     note(f"Nothing outside this machine holds a head yet: a2a-ledger --ledger {path} anchor file /ANOTHER/MOUNT/head")
     note("Better, have others sign it: see `a2a-ledger anchor --help`.")
 

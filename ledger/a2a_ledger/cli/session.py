@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Session:
             )
         if self.place.startswith(("postgresql://", "postgres://")):
             raise UsageError(
-                "this version keeps a ledger in a directory: expected --ledger DIR, found a PostgreSQL URL"
+                "expected --ledger DIR, found a URL: a ledger on a server is named by the directory that has its keys",
+                hint="Its config.toml names the server. Make one with: a2a-ledger --ledger DIR init --store URL",
             )
         if any("\ud800" <= character <= "\udfff" for character in self.place):
             raise UsageError(f"expected the ledger's directory in UTF-8, found {self.place!a}")
@@ -115,6 +117,8 @@ class Session:
             MissingKeysError: only the rest of one does.
             UsageError: none does, or it cannot be looked at.
         """
+        from a2a_ledger.home import LedgerHome  # noqa: PLC0415 - a heavy import belongs to the verb
+
         database = self.path / "ledger.db"
         try:
             there = database.stat()
@@ -125,7 +129,7 @@ class Session:
             raise UsageError(f"{database}: cannot be read ({e.strerror}); give this user access to it") from e
         if there is not None and not stat.S_ISREG(there.st_mode):
             raise UsageError(f"{database}: expected a database file, found something else; name the ledger's directory")
-        if not empty:
+        if not empty or (there is None and LedgerHome(self.path).server() is not None):
             return
         found = "no ledger.db" if there is None else "an empty ledger.db"
         rest = [name for name in ("keys.db", "high-water") if (self.path / name).exists()]
@@ -163,6 +167,21 @@ def asked() -> Callable[[str], str] | None:
     if not sys.stdin.isatty():
         return None
     return lambda what: str(click.prompt(what, hide_input=True, err=True))
+
+
+def server_of(url: str | None, schema: str | None) -> Server | None:
+    """Return the server that options name, None where they name none.
+
+    Raises:
+        UsageError: there is a schema and no url.
+    """
+    if url is None:
+        if schema is not None:
+            raise UsageError("expected a server for the schema, found none: name it with a postgresql:// URL")
+        return None
+    from a2a_ledger.store import Server  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    return Server(url, schema) if schema else Server(url)
 
 
 def user() -> str:

@@ -3,7 +3,7 @@
 from a2a_ledger.store.database import Server
 from a2a_ledger.store.keystore import KeyStore
 from a2a_ledger.store.log_keys import head_verifiers
-from a2a_ledger.store.opening import open_store
+from a2a_ledger.store.opening import open_store, prepare_server
 from a2a_ledger.store.placing import Appended
 from a2a_ledger.store.raw import KEY_TABLES, LEDGER_TABLES, RawTables
 from a2a_ledger.store.schema import row_digest
@@ -19,5 +19,6 @@ __all__ = [
     "Store",
     "head_verifiers",
     "open_store",
+    "prepare_server",
     "row_digest",
 ]

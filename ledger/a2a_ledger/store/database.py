@@ -77,6 +77,17 @@ class Database(Protocol):
         """Return whether nothing may be written."""
         ...
 
+    def must_be_files(self, what: str) -> None:
+        """See that the events lie in files of this ledger's own, where older octets can be removed.
+
+        Args:
+            what: that needs it.
+
+        Raises:
+            UsageError: They lie on a server.
+        """
+        ...
+
     def reading(self) -> AbstractContextManager[Session]:
         """Lend a session; each statement sees one state of the database."""
         ...

@@ -82,14 +82,33 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         raise
 
 
+def prepare_server(server: Server) -> None:
+    """See that a server can take a new ledger: its schema has, or is given, the tables, and no log is in them.
+
+    Raises:
+        StoreError: A log is there, or the tables cannot be made.
+        UnreachableError: No server answers.
+        UsageError: The url or the schema cannot be used.
+    """
+    try:
+        from a2a_ledger.store.postgres.opening import prepare  # noqa: PLC0415 - an extra brings the driver
+    except ImportError as error:
+        raise _no_driver(error) from error
+    prepare(server)
+
+
 def _open_on_server(server: Server, keys: KeyStore, origin: str | None, busy_timeout: float, *, create: bool) -> Store:
     try:
         from a2a_ledger.store.postgres.opening import open_on_server  # noqa: PLC0415 - an extra brings the driver
     except ImportError as error:
-        raise UsageError(
-            f"expected the driver of PostgreSQL, found none ({error})", hint="pip install 'a2a-ledger[postgres]'"
-        ) from error
+        raise _no_driver(error) from error
     return open_on_server(server, keys, origin, _check_keys, busy_timeout=busy_timeout, create=create)
+
+
+def _no_driver(error: ImportError) -> UsageError:
+    return UsageError(
+        f"expected the driver of PostgreSQL, found none ({error})", hint="pip install 'a2a-ledger[postgres]'"
+    )
 
 
 def _check_files(place: Path, *, create: bool, read_only: bool) -> None:

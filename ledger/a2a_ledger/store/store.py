@@ -350,6 +350,10 @@ class Store:
 
     # ---- older octets
 
+    def must_be_files(self, what: str) -> None:
+        """See that the events lie in files of this ledger's own; see `Database.must_be_files`."""
+        self._database.must_be_files(what)
+
     def compact(self, *, rewrite: bool, patience: float) -> None:
         """Leave no older octets in the database's files; see `Connections.compact`."""
         self._must_write()

@@ -18,6 +18,25 @@ if TYPE_CHECKING:
     from a2a_ledger.store.keystore import KeyStore
 
 
+def prepare(server: Server) -> None:
+    """See that a schema has the tables of a ledger, and no log in them yet; see `prepare_server`."""
+    sessions = Sessions(server)
+    try:
+        with sessions.reading() as session:
+            there = is_there(session)
+        if not there:
+            migrate(sessions)
+        with sessions.reading() as session:
+            found = check(session, sessions.name)
+    finally:
+        sessions.close()
+    if found is not None:
+        raise StoreError(
+            f"expected no log in {sessions.name} yet, found {found}",
+            hint="name another schema, or use the directory that this log was made with: it has the keys",
+        )
+
+
 def open_on_server(  # noqa: PLR0913 - what `open_store` was given
     server: Server,
     keys: KeyStore,

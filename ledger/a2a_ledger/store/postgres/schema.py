@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from a2a_ledger.errors import StoreError
 from a2a_ledger.store.postgres.faults import translated
 from a2a_ledger.store.postgres.form import VIEW_COLUMNS, tables
+from a2a_ledger.store.postgres.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from a2a_ledger.store.database import Session
-    from a2a_ledger.store.postgres.sessions import Sessions
+    from a2a_ledger.store.database import Server, Session
 
 FORMAT_VERSION = 1
 """Of `ledger_log`: the form of the tables and functions."""
@@ -58,6 +58,15 @@ def migrate(sessions: Sessions, views: Iterable[str] = ()) -> bool:
                 line.execute("ROLLBACK")
             raise
     return new
+
+
+def migrate_server(server: Server, views: Iterable[str] = ()) -> bool:
+    """Do `migrate` for a server, over a connection of its own."""
+    sessions = Sessions(server)
+    try:
+        return migrate(sessions, views)
+    finally:
+        sessions.close()
 
 
 def is_there(session: Session) -> bool:

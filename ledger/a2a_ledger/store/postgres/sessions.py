@@ -219,16 +219,21 @@ class Sessions:
         """Return how a lookup tag stands in its cell."""
         return tag_cell(tag)
 
-    def compact(self, *, rewrite: bool, patience: float) -> None:
-        """Refuse: what a server keeps of older rows is not ours to remove.
+    def must_be_files(self, what: str) -> None:
+        """Refuse.
 
         Raises:
             UsageError: Always.
         """
         raise UsageError(
-            f"expected a ledger in files of its own, found one in {self.name} (rewrite={rewrite}, {patience:g} s): "
-            "older octets lie in the server's files, log and backups"
+            f"{what}: expected the events in files of this ledger's own, found them in {self.name}, whose log, "
+            "standbys and backups keep older octets out of this program's reach"
         )
+
+    def compact(self, *, rewrite: bool, patience: float) -> None:
+        """Refuse, as `must_be_files`; `rewrite` and `patience` are for files."""
+        _ = rewrite, patience
+        self.must_be_files("compacting")
 
     # ---- connections
 
