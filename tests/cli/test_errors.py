@@ -55,7 +55,10 @@ def test_no_ledger_there(run: Run, home: Path) -> None:
 
 def test_a_database_url_is_refused_with_what_is_expected(run: Run) -> None:
     result = run("--ledger", "postgresql://u@h/db", "tasks")
-    assert (result.exit_code, "expected --ledger DIR, found a PostgreSQL URL" in one_line(result)) == (2, True)
+    assert (
+        result.exit_code,
+        "expected --ledger DIR, found a URL: a ledger on a server is named by" in one_line(result),
+    ) == (2, True)
 
 
 def test_making_a_ledger_where_one_is_or_cannot_be(run: Run, ledger: Path, home: Path) -> None:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Result]
 
-ELSEWHERE = {"demo", "bench", "proxy", "anchor witness", "anchor timestamp", "anchor fork", "keys serve", "keys use"}
+ELSEWHERE = {
+    "demo", "bench", "proxy", "anchor witness", "anchor timestamp", "anchor fork", "keys serve", "keys use", "db",
+    "db migrate",
+}  # fmt: skip
 """Verbs whose examples run for seconds, or need somebody who answers; tests of their own run them."""
 
 PROMISED = {

@@ -179,8 +179,3 @@ def test_a_writer_without_the_right_to_make_anything_records_and_follows(
         assert ledger.catch_up() > 0
         ledger.catch_up(from_start=True)
     assert run("--ledger", str(home / "audit"), "audit").exit_code == 0
-
-
-def test_a_url_in_the_place_of_the_directory_says_what_to_do(run: Run) -> None:
-    result = run("--ledger", "postgresql://db1/audit", "tasks")
-    assert (result.exit_code, "init --store" in result.stderr) == (2, True)

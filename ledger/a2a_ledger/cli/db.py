@@ -34,7 +34,10 @@ def db() -> None:
 @_schema
 @pass_session
 def migrate(session: Session, *, url: str | None, schema: str | None) -> None:
-    """Make the schema, tables and functions of a ledger; what is there stays as it is."""
+    """Make the tables and functions of a ledger, once.
+
+    What is there stays as it is.
+    """
     server = _chosen(session, url, schema)
     from a2a_ledger.store.postgres.schema import migrate_server  # noqa: PLC0415 - an extra brings the driver
 
@@ -45,13 +48,13 @@ def migrate(session: Session, *, url: str | None, schema: str | None) -> None:
         click.echo(f"Schema {server.schema}: {'tables and functions made' if made else 'nothing to do'}.")
 
 
-@db.command("grants", cls=Verb, example="a2a-ledger db grants --writer ledger_app --reader ledger_viewer | psql audit")
+@db.command("grants", cls=Verb, example="a2a-ledger db grants --writer ledger_app --reader ledger_viewer > grants.sql")
 @click.option("--writer", "writers", multiple=True, metavar="ROLE", help="Records, signs and follows.")
 @click.option("--reader", "readers", multiple=True, metavar="ROLE", help="Only looks.")
 @_schema
 @pass_session
 def grants(session: Session, *, writers: tuple[str, ...], readers: tuple[str, ...], schema: str | None) -> None:
-    """Print the SQL that gives roles their rights, and nothing more than these.
+    """Print the SQL that gives roles their rights.
 
     A writer appends through one function; it may not insert, change or remove an event by itself. Make the tables
     first, for the rights name them; the roles too.
