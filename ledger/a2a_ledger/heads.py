@@ -10,18 +10,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.key_ring import log_keys_here
 from a2a_ledger.merkle import verify_consistency
+from a2a_ledger.passphrase import Passphrase
+from a2a_ledger.store import head_verifiers
+from a2a_ledger.store.mark import HighWaterMark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from a2a_ledger.keys import Signer
+    from a2a_ledger.home import LedgerHome
+    from a2a_ledger.keys import Signer, Verifier
+    from a2a_ledger.settings import Settings
     from a2a_ledger.store import Store
-    from a2a_ledger.store.mark import HighWaterMark
 
 _log = logging.getLogger(__name__)
 
@@ -124,3 +130,21 @@ class HeadSigner:
                 _log.error("no tree head was signed: %s", e)
             self.failure = e
         return False
+
+
+def mark_of(home: LedgerHome, store: Store, settings: Settings) -> HighWaterMark:
+    """Return the high-water mark of a ledger directory."""
+
+    def here() -> Iterator[tuple[Path, Verifier]]:
+        return log_keys_here(home.keys, store.origin, Passphrase(settings.passphrase_file(home.root)))
+
+    elsewhere = Path(settings.mark_dir) if settings.mark_dir else None
+    return HighWaterMark(home.root, store.origin, keys=lambda: head_verifiers(store), here=here, elsewhere=elsewhere)
+
+
+def check_mark(mark: HighWaterMark, store: Store, settings: Settings) -> None:
+    """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
+    newest = store.latest_checkpoint()
+    note = newest[1] if newest else None
+    for remark in mark.check(size=store.size, root=store.root, newest=note, strict=settings.strict_mark):
+        _log.warning("%s", remark)

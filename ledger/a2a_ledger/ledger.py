@@ -22,17 +22,16 @@ from a2a_ledger.checkpoint import new_origin
 from a2a_ledger.erasing import finish_erasures
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
-from a2a_ledger.heads import HeadSigner
+from a2a_ledger.heads import HeadSigner, check_mark, mark_of
 from a2a_ledger.home import LedgerHome
-from a2a_ledger.key_ring import KeyRing, log_keys_here
-from a2a_ledger.making import begin, make, make_for_server, new_keys, open_log
+from a2a_ledger.key_ring import KeyRing
+from a2a_ledger.making import begin, make, new_keys, open_log
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.settings import Settings, read_settings
-from a2a_ledger.store import Appended, Store, head_verifiers, open_store
-from a2a_ledger.store.mark import HighWaterMark
+from a2a_ledger.store import Appended, Store, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 
     from eventsourcing.persistence import Tracking
 
@@ -41,8 +40,9 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.contract import Profile
     from a2a_ledger.events import Event
-    from a2a_ledger.keys import Signer, Verifier
+    from a2a_ledger.keys import Signer
     from a2a_ledger.store import Server
+    from a2a_ledger.store.mark import HighWaterMark
 
     Clock = Callable[[], datetime]
     Entropy = Callable[[int], bytes]
@@ -161,10 +161,7 @@ class ContractLedger:
         if home.is_new():
             if read_only or not create:
                 raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
-            if server is None:
-                make(home, origin, clock, entropy)
-            else:
-                make_for_server(home, server, origin, entropy)
+            make(home, origin, clock, entropy, server)
         chosen = read_settings(home.config).with_overrides(settings)
         chosen.peer_card_keys(home.root)  # what cannot be used is said now, before anything is opened
         chosen.read_profile(home.root)
@@ -174,11 +171,11 @@ class ContractLedger:
             home.root, read_only=read_only or not home.key_files(), entropy=entropy, server=chosen.store.server
         )
         try:
-            mark = _mark_of(home, store, chosen)
+            mark = mark_of(home, store, chosen)
             if not store.read_only:
-                if chosen.store.server is not None and not store.size():
+                if chosen.store.server is not None:
                     begin(home, store, mark, clock, entropy)
-                _check_mark(mark, store, chosen)  # before the keys: an old copy does not name those of today
+                check_mark(mark, store, chosen)  # before the keys: an old copy does not name those of today
                 signers = KeyRing(store, home.keys, Passphrase(chosen.passphrase_file(home.root), ask_passphrase))
             ledger = cls(
                 home=home, store=store, settings=chosen, signers=signers, mark=mark, clock=clock, entropy=entropy
@@ -390,19 +387,3 @@ class ContractLedger:
         if self.probe is None:
             raise UsageError("no guarded client in this process: make one with guard(ledger), then diagnose")
         return await self.probe(peer)
-
-
-def _mark_of(home: LedgerHome, store: Store, settings: Settings) -> HighWaterMark:
-    def here() -> Iterator[tuple[Path, Verifier]]:
-        return log_keys_here(home.keys, store.origin, Passphrase(settings.passphrase_file(home.root)))
-
-    elsewhere = Path(settings.mark_dir) if settings.mark_dir else None
-    return HighWaterMark(home.root, store.origin, keys=lambda: head_verifiers(store), here=here, elsewhere=elsewhere)
-
-
-def _check_mark(mark: HighWaterMark, store: Store, settings: Settings) -> None:
-    """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
-    newest = store.latest_checkpoint()
-    note = newest[1] if newest else None
-    for remark in mark.check(size=store.size, root=store.root, newest=note, strict=settings.strict_mark):
-        _log.warning("%s", remark)

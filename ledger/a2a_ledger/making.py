@@ -31,7 +31,7 @@ KEY_ROLES = ("log", "statement", "export")
 """The keys that a new ledger is given, each for one role."""
 
 
-def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -> None:
+def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy, server: Server | None = None) -> None:
     """Make a ledger directory: keys, key store, database with its first events, settings.
 
     Where another process makes one in the same moment, that one is meant and this one is dropped.
@@ -41,11 +41,15 @@ def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -
         origin: prefix of the log's name; None: this machine's and the directory's name.
         clock: gives the time, with a zone.
         entropy: gives that many random octets.
+        server: is to have the events; then none is appended yet (`begin`).
 
     Raises:
         UsageError: the origin's prefix is not allowed.
         StoreError: the place cannot be written.
     """
+    if server is not None:
+        _make_for_server(home, server, origin, entropy)
+        return
     name = new_origin(origin or _default_prefix(home.root), entropy)
     try:
         with staged(home) as (stage, put_in_place):
@@ -61,7 +65,7 @@ def make(home: LedgerHome, origin: str | None, clock: Clock, entropy: Entropy) -
             raise
 
 
-def make_for_server(home: LedgerHome, server: Server, origin: str | None, entropy: Entropy) -> None:
+def _make_for_server(home: LedgerHome, server: Server, origin: str | None, entropy: Entropy) -> None:
     """Make the directory of a ledger whose events a server has: keys, key store, settings. No event is appended yet.
 
     The server is asked first, and given the tables where its schema has none, so that no directory is left behind
@@ -90,11 +94,13 @@ def make_for_server(home: LedgerHome, server: Server, origin: str | None, entrop
 
 
 def begin(home: LedgerHome, store: Store, mark: HighWaterMark, clock: Clock, entropy: Entropy) -> None:
-    """Append the first events of a log on a server, unless another process has done that meanwhile.
+    """Append the first events of a log on a server where it has none yet.
 
     Raises:
         StoreError: the keys that were made with the directory cannot be read, or nothing can be appended.
     """
+    if store.size():
+        return
     with mark.exclusive():
         if not store.size():
             files = {role: home.keys / f"{role}.pem" for role in KEY_ROLES}

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from eventsourcing.persistence import StoredEvent, Tracking
+
+    from a2a_ledger.store.placing import Appended, Item
     from a2a_ledger.store.raw import RawTables
 
     Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -122,4 +125,30 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close every connection."""
+        ...
+
+
+class Recorder(Protocol):
+    """What a back end appends with, behind the face that it shows to the library."""
+
+    origin: str
+
+    def append(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
+        """Append all of it in one transaction."""
+        ...
+
+    async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
+        """Append without blocking the event loop."""
+        ...
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:  # noqa: ANN401 - the library's signature
+        """Insert events of given versions, by the library's own interface."""
+        ...
+
+    def max_notification_id(self) -> int | None:
+        """Return the newest row id, None for an empty log."""
+        ...
+
+    def close(self) -> None:
+        """Serve the callers that wait, then stop."""
         ...

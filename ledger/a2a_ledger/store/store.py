@@ -1,7 +1,6 @@
 """The store: one ledger's records, leaves, tags, checkpoints and followers' positions.
 
-The face that the rest of the package uses. Whatever the database raises leaves here as an error of
-this package.
+The rest of the package uses this face; what a database raises leaves it as an error of this package.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import merkle
 from a2a_ledger.codec import SEALED_ROW, Draft, Parts, Place, Record, leaf, read_record, unpack_container, unpack_parts
@@ -25,44 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from eventsourcing.persistence import StoredEvent, Tracking
+    from eventsourcing.persistence import Tracking
 
     from a2a_ledger.codec import Part
-    from a2a_ledger.store.database import Database, Session
+    from a2a_ledger.store.database import Database, Recorder, Session
     from a2a_ledger.store.keystore import KeyStore
-    from a2a_ledger.store.placing import Appended, Item
+    from a2a_ledger.store.placing import Appended
     from a2a_ledger.store.raw import RawTables, SQLiteTables
 
 _COLUMNS = "SELECT e.rowid - 1, e.originator_id, e.originator_version, e.topic, e.c, e.t, e.state FROM ledger_events e "
 _PAGE = 4096  # leaves read at a time
 
 _Row = tuple[int, object, object, object, object, object, object]  # as SQLite has it: any type in any cell
-
-
-class Recorder(Protocol):
-    """What a back end appends with, behind the face that it shows to the library."""
-
-    origin: str
-
-    def append(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
-        """Append all of it in one transaction."""
-        ...
-
-    async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
-        """Append without blocking the event loop."""
-        ...
-
-    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:  # noqa: ANN401 - the library's signature
-        """Insert events of given versions, by the library's own interface."""
-        ...
-
-    def max_notification_id(self) -> int | None:
-        """Return the newest row id, None for an empty log."""
-        ...
-
-    def close(self) -> None:
-        """Serve the callers that wait, then stop."""
-        ...
 
 
 class Store:
@@ -345,10 +318,10 @@ class Store:
         return self._database.has_table(session, table)
 
     def empty_table(self, session: Session, table: str) -> None:
-        """See, in an open `transaction`, that there is an empty table for the rows of a read model."""
+        """See, in an open `transaction`, that there is an empty table for a read model."""
         self._database.empty_table(session, table)
 
-    # ---- older octets
+    # ---- older octets and raw rows
 
     def must_be_files(self, what: str) -> None:
         """See that the events lie in files of this ledger's own; see `Database.must_be_files`."""
@@ -358,8 +331,6 @@ class Store:
         """Leave no older octets in the database's files; see `Connections.compact`."""
         self._must_write()
         self._database.compact(rewrite=rewrite, patience=patience)
-
-    # ---- raw rows
 
     def raw(self) -> AbstractContextManager[RawTables]:
         """Open the raw rows of the database as of one moment, for an audit."""
