@@ -76,9 +76,9 @@ def cosigned_bundle(place: Path) -> tuple[bytes, str, Verifier]:
         log = ledger.signers["log"].vkey
         signature = time.to_bytes(8, "big") + witness.sign(cosignature_message(note.text, time))
         line = SignatureLine(witness.name, key.key_id, signature)
-        ledger.store.save_checkpoint(parse_checkpoint(note.text).size, str(Note(note.text, (*note.signatures, line))))
-    (place / "keys" / "log.pem").unlink()  # so that the cosigned head stays the newest
+    (place / "keys" / "log.pem").unlink()  # nobody signs any more, so that the cosigned head stays the newest
     with reopened(place, read_only=False) as ledger:
+        ledger.store.save_checkpoint(parse_checkpoint(note.text).size, str(Note(note.text, (*note.signatures, line))))
         return export_task(ledger, story.tasks["t1"]).data, log, key
 
 
