@@ -102,4 +102,4 @@ def test_a_small_body_that_would_grow_beyond_measure_is_not_unpacked() -> None:
     packing = zlib.compressobj(wbits=31)
     octets = b"".join(packing.compress(bytes(1024 * 1024)) for _ in range(65)) + packing.flush()
     assert len(octets) < 128 * 1024
-    assert unpacked("gzip", octets) is None
+    assert unpacked(("gzip",), octets) is None

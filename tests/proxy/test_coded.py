@@ -35,8 +35,8 @@ async def get_raw(url: str) -> tuple[httpx.Response, bytes]:
     [
         (b"gzip", gzip.compress(PLAIN), PLAIN, set[str]()),
         (b"deflate", zlib.compress(PLAIN), PLAIN, set[str]()),
-        (b"gzip", b"no gzip at all", b"no gzip at all", {"not-a-card"}),
-        (b"gzip", BROKEN, BROKEN, {"not-a-card"}),
+        (b"gzip", b"no gzip at all", b"*" * 14, {"not-a-card"}),
+        (b"gzip", BROKEN, b"*" * len(BROKEN), {"not-a-card"}),
     ],
     ids=["gzip", "deflate", "another", "cut"],
 )

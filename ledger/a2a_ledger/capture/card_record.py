@@ -186,6 +186,7 @@ def card_event(  # noqa: PLR0913 - see message_event
     at: ContractLedger,
     kept: KeptCard | None = None,
     answered_url: str | None = None,
+    is_unread: bool = False,
     redactor: Redactor | None = None,
 ) -> tuple[CardFetched | CardFetchFailed, dict[str, Content]]:
     """Return the event of an answer to a card GET.
@@ -201,13 +202,14 @@ def card_event(  # noqa: PLR0913 - see message_event
         at: see `message_event`.
         kept: the answer that a 304 speaks of.
         answered_url: where redirects led.
+        is_unread: the body is in a coding that cannot be taken off: it is withheld, and says nothing.
         redactor: the user's own redaction.
 
     The body of a card is cut by exact match of what was asked with, and by nothing that it or its answer says: the
     server must not be able to punch holes into its own card. Where none came, nothing tells a key in the url from
     what else its query says: all of that is cut, and so is what a `Location` says in its query.
     """
-    card = read_card(body, content_type=header(headers, "content-type"))
+    card = read_card(b"" if is_unread else body, content_type=header(headers, "content-type"))
     seen = see(headers, b"")
     secrets = [*ask.secrets, *seen.secrets]
     if card.contract is None and kept is None:
@@ -217,8 +219,8 @@ def card_event(  # noqa: PLR0913 - see message_event
     blobs = blobs_of(ask.full_url, seen, secrets, at, redactor)
     if body:
         role, known = ("card" if status in _SUCCESS else "body"), (ask.secrets if card.is_card else secrets)
-        is_error = role == "body"
-        blobs["body"] = cut(role, body, known, redactor=redactor, keep=at.settings.keep_body, is_error=is_error)
+        spans, keep = ([(0, len(body))] if is_unread else []), at.settings.keep_body
+        blobs["body"] = cut(role, body, known, places=spans, redactor=redactor, keep=keep, is_error=role == "body")
     wanted = wanted_of(secrets)
     url = recorded_url(ask.full_url, ask.secrets)
     answered = recorded_url(answered_url or ask.full_url, ask.secrets)

@@ -21,7 +21,7 @@ from a2a_ledger.capture.method_card import MethodRoute, card_in, method_card_eve
 from a2a_ledger.capture.not_modified import validator_confirmed
 from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.recorder import CardAsk, card_event, card_failure_event
-from a2a_ledger.capture.route import octets, redirects
+from a2a_ledger.capture.route import as_read, redirects
 from a2a_ledger.card import Card, read_card
 from a2a_ledger.codec import Hole
 from a2a_ledger.contract import contract_of, diff
@@ -52,8 +52,6 @@ _SUCCESS = range(200, 300)
 _ROUTES = 1024
 _WITH_HOLES = 8
 """Bodies kept in memory because the store, rightly, does not have all of them."""
-
-_NOT_HANDED_ON = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "age"})
 
 
 class HandedOut(NamedTuple):
@@ -257,6 +255,7 @@ class CardDesk:
             kept=kept,
             at=self._ledger,
             answered_url=answer.url,
+            is_unread=answer.is_unread,
             redactor=self._redact,
         )
         ref, record = await self._record(ask, event, blobs)
@@ -396,5 +395,5 @@ def _kept_headers(record: Record) -> list[tuple[str, str]]:
 
 
 def _decoded(headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a body that is handed on whole and decoded."""
-    return octets([(name, value) for name, value in headers if name.lower() not in _NOT_HANDED_ON])
+    """Return the headers of a body that is handed on whole and, where that can be done here, decoded."""
+    return [pair for pair in as_read(headers) if pair[0].lower() not in {b"transfer-encoding", b"connection", b"age"}]

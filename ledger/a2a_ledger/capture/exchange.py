@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.capture.coding import codings_of
 from a2a_ledger.capture.outside import as_said
 from a2a_ledger.capture.recorder import failure_event, message_event, see, stream_end_event
 from a2a_ledger.capture.redacted import without_secrets
@@ -109,13 +110,14 @@ class Exchange:
     async def answered_in_part(self, status: int, headers: Headers, body: bytes, tail: Hole | None) -> None:
         """Record an answer that nobody can read here: over the limit (`tail`), or in an unknown content coding.
 
-        It is not judged. In an unknown coding its octets are withheld, since nothing can be redacted in them.
+        It is not judged. Octets that are coded are withheld, since nothing can be redacted in them.
         """
-        seen = as_said(see(headers, b"" if tail is None else body), self.leg, outside=self.outside)
-        if tail is None:
-            seen = seen._replace(body=body, places=((0, len(body)),))
+        is_coded = bool(codings_of(headers))
+        seen = as_said(see(headers, b"" if is_coded else body), self.leg, outside=self.outside)
+        if is_coded:
+            seen = seen.unread(body)
         leg = without_secrets(parse_response(self.leg, status, headers, b""), [*self.secrets, *seen.secrets])
-        await self._write([self._incoming(leg, seen._replace(tail=tail))])
+        await self._write([self._incoming(leg, seen._replace(tail=tail), flags=("truncated",))])
 
     async def cut_short(
         self, status: int, headers: Headers, body: bytes, failure: Failure, *, undecoded: bool = False
@@ -134,7 +136,7 @@ class Exchange:
         """
         seen = as_said(see(headers, b"" if undecoded else body), self.leg, outside=self.outside)
         if undecoded:
-            seen = seen._replace(body=body, places=((0, len(body)),))
+            seen = seen.unread(body)
         leg = parse_response(self.leg, status, headers, b"" if self.outside or undecoded else body)
         leg = without_secrets(leg, [*self.secrets, *seen.secrets])
         answer = self._incoming(leg, seen, flags=("truncated",))

@@ -57,6 +57,8 @@ class Outgoing(NamedTuple):
     """False where what sends it may add credentials that nobody sees here."""
     tail: Hole | None = None
     """What follows the body and was too long to be held."""
+    is_unread: bool = False
+    """The body is in a content coding that cannot be taken off: it says nothing, and all of it is withheld."""
 
 
 async def call_of(  # noqa: PLR0913 - what is known of a request before it leaves
@@ -121,9 +123,11 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
     peer = peer if card is None else card.peer
     known = desk.cards.schemes.of(peer)
     schemes = bound.schemes if bound else known.table
-    seen = see(outgoing.headers, outgoing.body, url=leg.url, schemes=schemes, places=known.places)
-    outside = call is None and is_outside(desk.ledger.store, leg, outgoing.body)
+    readable = b"" if outgoing.is_unread else outgoing.body
+    seen = see(outgoing.headers, readable, url=leg.url, schemes=schemes, places=known.places)
+    outside = call is None and is_outside(desk.ledger.store, leg, readable)
     seen = as_said(seen._replace(wire=outgoing.wire, tail=outgoing.tail), leg, outside=outside, url=leg.url)
+    seen = seen.unread(outgoing.body) if outgoing.is_unread else seen
     leg = without_secrets(leg, seen.secrets)
     exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets, outside=outside, card=card)
     if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk

@@ -17,6 +17,7 @@ import httpx
 
 from a2a_ledger.address import origin_of
 from a2a_ledger.capture.method_card import AGAIN
+from a2a_ledger.capture.received import octets_of
 from a2a_ledger.capture.route import OURS, is_credential
 
 if TYPE_CHECKING:
@@ -226,8 +227,12 @@ def _ended(asking: asyncio.Task[httpx.Response]) -> None:
 def _in_time(send: Send) -> Send:
     async def _whole(request: httpx.Request) -> httpx.Response:
         response = await send(request)
-        await response.aread()
-        return response
+        try:
+            body = b"".join([octets async for octets in octets_of(response)])
+        finally:
+            await response.aclose()
+        stream = httpx.ByteStream(body)
+        return httpx.Response(response.status_code, headers=response.headers.raw, stream=stream, request=request)
 
     return lambda request: _bounded(_whole(request), request)
 

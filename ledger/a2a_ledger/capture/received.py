@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx
 
+from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, codings_of
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+async def octets_of(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield the body of an answer as it came, before content decoding; one that was made of octets has them for ever.
+
+    Raises:
+        httpx.HTTPError: it does not come whole.
+    """
+    async for octets in cast("httpx.AsyncByteStream", response.stream):
+        yield octets
 
 
 class ReceivedBody:
     """Reads one answer's body; may be asked at any time for what has come of it."""
 
     def __init__(self, response: httpx.Response) -> None:
-        """Take over the body of an answer that nobody has read."""
+        """Take over the body of an answer that nobody has read.
+
+        Raises:
+            CodingError: its content coding is none that can be taken off here.
+        """
         self._response = response
+        codings = codings_of(response.headers.multi_items())
+        self._unpacking = Unpacking(codings)
+        self._is_coded = bool(codings)
         self._decoded = bytearray()
         self._coded = bytearray()
-        if "content-encoding" in response.headers and isinstance(response.stream, httpx.AsyncByteStream):
-            response.stream = _Noted(response.stream, self._coded)
 
     async def read(self) -> bytes:
         """Return the whole body, after content decoding.
@@ -27,8 +44,16 @@ class ReceivedBody:
         Raises:
             httpx.HTTPError: it did not come whole, or cannot be decoded.
         """
-        async for chunk in self._response.aiter_bytes():
-            self._decoded += chunk
+        async for octets in octets_of(self._response):
+            if self._is_coded:
+                self._coded += octets
+            try:
+                for piece in self._unpacking.feed(octets):
+                    self._decoded += piece
+            except CodingError as error:
+                raise httpx.DecodingError(str(error)) from error
+        if not self._unpacking.is_whole:
+            raise httpx.DecodingError(CUT_IN_CODING)
         return bytes(self._decoded)
 
     @property
@@ -40,19 +65,3 @@ class ReceivedBody:
     def octets(self) -> bytes:
         """Return what came: after content decoding, or as it is where nothing could be decoded."""
         return bytes(self._coded if self.undecoded else self._decoded)
-
-
-class _Noted(httpx.AsyncByteStream):
-    """Hands octets on and notes them."""
-
-    def __init__(self, source: httpx.AsyncByteStream, noted: bytearray) -> None:
-        self._source = source
-        self._noted = noted
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._source:
-            self._noted += chunk
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._source.aclose()

@@ -59,6 +59,10 @@ class Seen(NamedTuple):
     """What followed the body and was too long to be held."""
     wire: bytes = b""
 
+    def unread(self, octets: bytes) -> Seen:
+        """Return it with a body that nobody here can read: nothing can be cut out of it, so all of it is withheld."""
+        return self._replace(body=octets, places=((0, len(octets)),))
+
 
 def see(
     headers: Headers,

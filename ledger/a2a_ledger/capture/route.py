@@ -9,12 +9,14 @@ import httpx
 
 from a2a_ledger.address import origin_of
 from a2a_ledger.capture.card_identity import CONDITIONS, CREDENTIAL_HEADERS, selects
+from a2a_ledger.capture.coding import can_unpack, codings_of
+from a2a_ledger.capture.received import ReceivedBody, octets_of
 from a2a_ledger.capture.served_cookies import cookies_in, cookies_of
 from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable, Mapping
     from weakref import ref
 
     from a2a_ledger.capture.card_record import CardAsk
@@ -32,7 +34,6 @@ REDIRECTED = "a2a_ledger_redirected"
 the request that follows the redirect, and to no other."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_NOT_CODED = b"?"
 _REPLACED = CONDITIONS | {"accept-encoding"}
 
 
@@ -47,6 +48,8 @@ class Answer(NamedTuple):
     body: bytes
     url: str
     sent: list[tuple[str, str]]
+    is_unread: bool = False
+    """The body is as it came, in a coding that cannot be taken off here: nothing of it may be recorded."""
 
 
 class Redirected(NamedTuple):
@@ -255,31 +258,41 @@ def _credentials_in(headers: Headers) -> frozenset[tuple[str, str]]:
     return frozenset((name.lower(), value) for name, value in headers if is_credential(name))
 
 
+def safe(extensions: Mapping[str, object]) -> dict[str, object]:
+    """Return what of an answer's extensions holds for an answer that is made from it."""
+    return {k: v for k, v in extensions.items() if k in {"http_version", "reason_phrase"}}
+
+
 def is_credential(name: str) -> bool:
     """Say whether a request header of this name may tell its caller from others."""
     return name.lower() in CREDENTIAL_HEADERS or selects(name)
 
 
 def as_read(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer whose body goes on as httpx read it: a coding that it took off is not named."""
-    coding = header(headers, "content-encoding")
-    gone = ["content-length"]
-    if coding is not None and _is_taken_off(coding):
-        gone.append("content-encoding")
+    """Return the headers of an answer whose body goes on as it was read: codings that were taken off are not named."""
+    gone = {"content-length", "content-encoding"} if can_unpack(codings_of(headers)) else {"content-length"}
     return octets([(name, value) for name, value in headers if name.lower() not in gone])
 
 
-def _is_taken_off(coding: str) -> bool:
-    """Say whether httpx takes a content coding off: octets that are no coded ones it refuses, or else leaves alone."""
-    try:
-        return httpx.Response(200, headers={"content-encoding": coding}, content=_NOT_CODED).content != _NOT_CODED
-    except httpx.DecodingError:
-        return True
-
-
 async def _whole(response: httpx.Response, url: str, sent: list[tuple[str, str]]) -> Answer:
+    """Read an answer.
+
+    Raises:
+        httpx.HTTPError: it did not come whole, or cannot be decoded.
+    """
+    headers = pairs(response.headers)
+    is_unread = not can_unpack(codings_of(headers))
     try:
-        body = await response.aread()
+        if response.is_stream_consumed and not isinstance(
+            response.stream, httpx.ByteStream
+        ):  # by the client that we asked with
+            body = response.content
+            if is_unread:
+                raise httpx.DecodingError("the card came in a content coding that nobody asked for")
+        elif is_unread:
+            body = b"".join([octets async for octets in octets_of(response)])
+        else:
+            body = await ReceivedBody(response).read()
     finally:
         await response.aclose()
-    return Answer(response.status_code, pairs(response.headers), body, url, sent)
+    return Answer(response.status_code, headers, body, url, sent, is_unread)

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, codings_of
 from a2a_ledger.capture.failures import describe_failure
+from a2a_ledger.capture.received import octets_of
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
 from a2a_ledger.wire import SseParser
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from a2a_ledger.capture.exchange import Exchange
 
@@ -28,30 +30,46 @@ CALLER_LEFT = "closed-by-caller"
 
 
 class RecordedStream(httpx.AsyncByteStream):
-    """Hands a stream on, after content decoding, and records it."""
+    """Hands a stream on, and records it as it is read after content decoding."""
 
-    def __init__(self, response: httpx.Response, exchange: Exchange, background: Background) -> None:
+    def __init__(
+        self, response: httpx.Response, exchange: Exchange, background: Background, *, as_it_came: bool = False
+    ) -> None:
         """Take over an answer that is a stream.
 
         Args:
             response: the answer; its body was not read yet.
             exchange: what it answers.
             background: runs the draining of a stream whose caller was given an error.
+            as_it_came: its octets are handed on as they came; else as they are read.
+
+        Raises:
+            CodingError: its content coding is none that can be taken off here.
         """
         self._response = response
         self._exchange = exchange
         self._background = background
-        self._source = response.aiter_bytes()
+        self._as_it_came = as_it_came
+        headers = pairs(response.headers)
+        self._unpacking = Unpacking(codings_of(headers))
+        self._unreadable = ""
+        self._source = octets_of(response)
         self._parser = SseParser()
         self._ended = False
         self._draining = False
-        exchange.stream_opened(response.status_code, pairs(response.headers))
+        exchange.stream_opened(response.status_code, headers)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._source:
-                await self._take(chunk)
-                yield chunk
+            async for octets in self._source:
+                for said in self._read(octets):
+                    await self._take(said)
+                    if not self._as_it_came:
+                        yield said
+                if self._unreadable:
+                    self._pass_unread()
+                if self._as_it_came:
+                    yield octets
         except LedgerError:  # ours; the stream itself goes on
             raise
         except Exception as error:
@@ -59,6 +77,31 @@ class RecordedStream(httpx.AsyncByteStream):
             await self._end(failure.kind, failure.text)
             raise
         await self._end("complete")
+
+    def _read(self, octets: bytes) -> Iterator[bytes]:
+        """Yield what the next octets say, as far as they can be read."""
+        if self._unreadable:
+            return
+        try:
+            yield from self._unpacking.feed(octets)
+        except CodingError as error:  # nobody can read on from here
+            self._unreadable = str(error)
+
+    def _pass_unread(self) -> None:
+        """Let octets pass that say nothing to us.
+
+        Raises:
+            httpx.DecodingError: whoever reads here cannot read on.
+            ContractDivergenceError: mode "enforce": nobody can judge them.
+        """
+        if not self._as_it_came:
+            raise httpx.DecodingError(self._unreadable)
+        if self._exchange.desk.enforces:
+            self._draining = True
+            self._background(self._drain())
+            raise ContractDivergenceError(
+                f"the rest of a stream cannot be read ({self._unreadable}), so it cannot be held against the contract"
+            )
 
     async def _take(self, chunk: bytes) -> None:
         events = self._parser.feed(chunk)
@@ -75,9 +118,10 @@ class RecordedStream(httpx.AsyncByteStream):
         """Read on to the end, recording only; whoever stops it leaves a record of that."""
         how, text = "complete", ""
         try:
-            async for chunk in self._source:
-                if events := self._parser.feed(chunk):
-                    await self._exchange.stream_events(events, judge=False)
+            async for octets in self._source:
+                for said in self._read(octets):
+                    if events := self._parser.feed(said):
+                        await self._exchange.stream_events(events, judge=False)
         except (Exception, asyncio.CancelledError) as error:
             failure = describe_failure(error)
             how, text = failure.kind, failure.text
@@ -92,6 +136,8 @@ class RecordedStream(httpx.AsyncByteStream):
         if self._ended:
             return
         self._ended = True
+        if how == "complete" and (self._unreadable or not self._unpacking.is_whole):
+            how, text = "other", self._unreadable or CUT_IN_CODING
         try:
             if rest := self._parser.close():  # not ended by a blank line: SSE readers throw it away, we record it
                 await self._exchange.stream_events(rest, judge=judge and all(event.complete for event in rest))

@@ -21,6 +21,7 @@ from a2a_ledger.capture.attribution import Peer
 from a2a_ledger.capture.bound import forget_sent, last_sent, open_call_of
 from a2a_ledger.capture.carried_heads import head_came, head_for, with_head
 from a2a_ledger.capture.claims import task_of_context
+from a2a_ledger.capture.coding import can_unpack, codings_of, unpacked_of
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
@@ -28,12 +29,13 @@ from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answ
 from a2a_ledger.capture.own_route import Waiting, nobody_waits
 from a2a_ledger.capture.received import ReceivedBody
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, as_read, pairs, redirected_from
+from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, as_read, pairs, redirected_from, safe
 from a2a_ledger.capture.routed import Routed
 from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
-from a2a_ledger.errors import ContractDivergenceError, LedgerError
+from a2a_ledger.capture.unread import pass_unread
+from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 from a2a_ledger.wire.spellings import METHODS
 
@@ -97,16 +99,34 @@ class GuardTransport(httpx.AsyncBaseTransport):
             with self._desk.failing_as_chosen():
                 response = await self._card(request, follows)
             return response or await self._inner.handle_async_request(request)
-        body = await request.aread()
-        leg = parse_request(request.method, str(request.url), pairs(request.headers), body)
+        octets, headers = await request.aread(), pairs(request.headers)
+        body = unpacked_of(headers, octets)
+        leg = parse_request(request.method, str(request.url), headers, body or b"")
         exchange = None
-        if answers_with_card(leg):
+        if body is not None and answers_with_card(leg):
             return await self._call_for_card(request, leg, body)
         with self._desk.failing_as_chosen():
-            exchange = await self._open(request, leg, body)
+            if body is None:
+                exchange = await self._open_unread(Outgoing(leg, headers, octets, request.method, is_unread=True))
+            else:
+                exchange = await self._open(request, leg, body)
         if exchange is None:
             return await self._inner.handle_async_request(request)
         return await self._send(request, exchange)
+
+    async def _open_unread(self, outgoing: Outgoing) -> Exchange:
+        """Record a request that cannot be read.
+
+        Raises:
+            CaptureError: mode "enforce": nobody can decide what it is.
+        """
+        if self._desk.enforces:
+            raise CaptureError(
+                f"a request of {len(outgoing.body)} bytes is over the limit of keep_body, or in a content coding other "
+                "than gzip and deflate, and cannot be read, so it cannot be decided; send it so that it can, raise "
+                "keep_body, or use mode observe"
+            )
+        return await open_exchange(self._desk, self._arrivals, outgoing, None, self.run_behind)
 
     async def aclose(self) -> None:
         """Give streams that are still being drained a moment, then close the transport below."""
@@ -135,13 +155,17 @@ class GuardTransport(httpx.AsyncBaseTransport):
             body = b"".join([piece async for piece in cast("httpx.AsyncByteStream", response.stream)])
         finally:
             await response.aclose()
+        headers = pairs(response.headers)
+        read = unpacked_of(headers, body)
+        if read is not None:  # so that the client reads what is recorded
+            body = read
         whole, noted = (
             httpx.Response(
                 response.status_code,
-                headers=response.headers.raw,
+                headers=response.headers.raw if read is None else as_read(headers),
                 stream=httpx.ByteStream(body),
                 request=request,
-                extensions=_safe(response.extensions),
+                extensions=safe(response.extensions),
             )
             for _ in range(2)
         )
@@ -192,7 +216,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
                     client=self.client,
                     served=self._served,
                 )
-                route.body = body
+                route.body = await request.aread()
                 call = await self._builds.before_call(route, task=self._task_of(ask.peer))
                 ask = call.ask
             if call is not None and call.answer is not None:
@@ -266,6 +290,10 @@ class GuardTransport(httpx.AsyncBaseTransport):
             raise
         headers = pairs(response.headers)
         head_came(self._desk, exchange, headers)
+        if not can_unpack(codings_of(headers)):
+            if response.status_code >= httpx.codes.BAD_REQUEST:
+                forget_sent(exchange.peer)
+            return await pass_unread(response, exchange, self.run_behind)
         if is_stream(response.status_code, headers):
             return httpx.Response(
                 response.status_code,
@@ -291,7 +319,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
             response.status_code,
             headers=as_read(headers),
             content=content,
-            extensions=_safe(response.extensions),
+            extensions=safe(response.extensions),
         )
 
     async def _failed(self, exchange: Exchange, error: BaseException) -> None:
@@ -332,7 +360,3 @@ def _ask_for_extension(request: httpx.Request) -> None:
 def _is_batch_with_send(leg: Leg, body: bytes) -> bool:
     """Say whether a JSON-RPC batch holds a send: it is decided as one, though it cannot be pinned."""
     return "batch" in leg.flags and any(spelling in body for spelling in _SEND_SPELLINGS)
-
-
-def _safe(extensions: dict[str, object]) -> dict[str, object]:
-    return {k: v for k, v in extensions.items() if k in {"http_version", "reason_phrase"}}

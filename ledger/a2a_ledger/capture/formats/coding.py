@@ -7,13 +7,13 @@ Most recorders hold a body as the application read it; some hold it as it came. 
 from __future__ import annotations
 
 import re
-import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from a2a_ledger.capture.coding import MOST_CODINGS, codings_of
+from a2a_ledger.capture.coding import unpacked as taken_off
 from a2a_ledger.capture.formats.entry import Lone
 from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine
-from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.redacted import Seen
 
 _Said = TypeVar("_Said", Asked, Answered, Lone)
-
-MOST_OCTETS = 64 * 1024 * 1024
-"""What a body may unpack to."""
-
-_MOST_CODINGS = 4
-_GZIP, _ZLIB, _RAW = zlib.MAX_WBITS | 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
-_WINDOWS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}
-"""What servers mean by a coding: `deflate` is zlib in RFC 9110 section 8.4.1.2, and raw deflate of some."""
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -41,9 +33,9 @@ def plain(read: ExchangeLine) -> ExchangeLine:
 
 def plain_of(said: _Said) -> _Said:
     """Return one message with its body unpacked; one that cannot be is `coded`, and not `whole`."""
-    if not said.body or (coding := header(said.headers, "content-encoding")) is None:
+    if not said.body or not (codings := codings_of(said.headers)):
         return said
-    body = unpacked(coding, said.body)
+    body = unpacked(codings, said.body)
     return replace(said, coded=True, whole=False) if body is None else replace(said, body=body)
 
 
@@ -60,24 +52,21 @@ def closed(seen: Seen, said: Asked | Answered | Lone) -> Seen:
     return seen._replace(places=((0, len(seen.body)),)) if said.coded else seen
 
 
-def unpacked(coding: str, body: bytes) -> bytes | None:
+def unpacked(codings: tuple[str, ...], body: bytes) -> bytes | None:
     """Return a body after its content codings; None: it cannot be had.
 
     A text is no coded body, whatever its headers say: most recorders keep the headers and hold what was read.
 
     Args:
-        coding: the header, in which the last coding was put on last.
+        codings: of its headers, of which the last was put on last.
         body: as the source holds it.
     """
-    names = [name for part in coding.split(",") if (name := part.strip().lower()) not in {"", "identity"}]
-    if len(names) > _MOST_CODINGS:
+    if len(codings) > MOST_CODINGS:
         return None
-    for name in reversed(names):
+    for name in reversed(codings):
         if _is_text(body):
             return body
-        inner = next(
-            (found for window in _WINDOWS.get(name, ()) if (found := _inflated(body, window)) is not None), None
-        )
+        inner = taken_off((name,), body)
         if inner is None:
             return None
         body = inner
@@ -92,20 +81,3 @@ def _is_text(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _inflated(body: bytes, window: int) -> bytes | None:
-    """Return what a body unpacks to, of all members (RFC 1952 section 2.2); None if it does not, or to too much."""
-    found = bytearray()
-    while body:
-        unpacking = zlib.decompressobj(wbits=window)
-        try:
-            found += unpacking.decompress(body, MOST_OCTETS - len(found) + 1)
-        except zlib.error:
-            return None
-        if not unpacking.eof or len(found) > MOST_OCTETS or (unpacking.unused_data and window != _GZIP):
-            return None
-        body = unpacking.unused_data
-        if not body.strip(b"\0"):  # padding
-            break
-    return bytes(found)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.capture.coding import unpacked_of
 from a2a_ledger.capture.route import Answer, Route, pairs
-from a2a_ledger.capture.server.answering import decoded
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.card_record import CardAsk
@@ -35,5 +35,6 @@ class PassedRoute(Route):
             await response.aclose()
         headers = pairs(response.headers)
         self.passed = AsItCame(response.status_code, response.headers.raw, raw)
-        plain, undecoded = decoded(headers, raw)
-        return Answer(response.status_code, headers, raw if undecoded else plain, self.own.url, self.headers)
+        plain = unpacked_of(headers, raw)
+        body, is_unread = (raw, True) if plain is None else (plain, False)
+        return Answer(response.status_code, headers, body, self.own.url, self.headers, is_unread)

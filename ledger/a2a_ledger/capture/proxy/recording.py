@@ -17,20 +17,21 @@ from a2a_ledger.capture.asking import Asked, Asking
 from a2a_ledger.capture.attribution import peer_of_card, urls_of_interface
 from a2a_ledger.capture.bound import forget_sent
 from a2a_ledger.capture.builds import Builds
+from a2a_ledger.capture.coding import can_unpack, codings_of, unpacked_of
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import describe_failure
-from a2a_ledger.capture.leaving import Outgoing, open_exchange
+from a2a_ledger.capture.leaving import Outgoing
+from a2a_ledger.capture.passed_body import AsItComes, Spooled
 from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, Clients, asking
-from a2a_ledger.capture.proxy.passed_body import AsItComes, Spooled
 from a2a_ledger.capture.proxy.passed_card import PassedRoute
 from a2a_ledger.capture.recorder import is_stream
-from a2a_ledger.capture.route import Route, as_read, pairs
+from a2a_ledger.capture.route import Route, pairs
 from a2a_ledger.capture.sends import Sends
-from a2a_ledger.capture.server.answering import decoded
 from a2a_ledger.capture.server.spool import Spool, read_leg
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.transport import GuardTransport
-from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
+from a2a_ledger.capture.unread import pass_unread
+from a2a_ledger.errors import ContractDivergenceError, LedgerError
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
@@ -137,16 +138,12 @@ class ProxyTransport(GuardTransport):
         if not isinstance(spool, Spool):
             return await super().handle_async_request(request)
         headers = pairs(request.headers)
-        leg = read_leg(request.method, str(request.url), headers, spool)
-        outgoing = Outgoing(leg, headers, spool.head, request.method, tail=spool.tail)
+        leg = read_leg(request.method, str(request.url), headers, spool.head, is_whole=False)
+        is_coded = bool(codings_of(headers))
+        outgoing = Outgoing(leg, headers, spool.head, request.method, tail=spool.tail, is_unread=is_coded)
         exchange = None
         with self._desk.failing_as_chosen():
-            if self._desk.enforces:
-                raise CaptureError(
-                    f"a request of {spool.size} bytes is over the limit of {self._desk.ledger.settings.keep_body} and "
-                    "cannot be read, so it cannot be decided; raise keep_body, or use mode observe"
-                )
-            exchange = await open_exchange(self._desk, self._arrivals, outgoing, None, self.run_behind)
+            exchange = await self._open_unread(outgoing)
         if exchange is None:
             return await self._inner.handle_async_request(request)
         return await self._send(request, exchange)
@@ -212,8 +209,10 @@ class ProxyTransport(GuardTransport):
             raise
         headers = pairs(response.headers)
         if is_stream(response.status_code, headers):
-            stream = RecordedStream(response, exchange, self.run_behind)
-            return httpx.Response(response.status_code, headers=as_read(headers), stream=stream)
+            if not can_unpack(codings_of(headers)):
+                return await pass_unread(response, exchange, self.run_behind)
+            stream = RecordedStream(response, exchange, self.run_behind, as_it_came=True)
+            return httpx.Response(response.status_code, headers=response.headers, stream=stream)
         ledger = self._desk.ledger
         body = Spool(ledger.settings.keep_body, ledger.entropy)
         if not self._desk.enforces and _may_take_long(request, response):
@@ -240,8 +239,8 @@ class ProxyTransport(GuardTransport):
         """Record an answer that came whole."""
         if status >= httpx.codes.BAD_REQUEST:
             forget_sent(exchange.peer)
-        plain, undecoded = decoded(headers, body.head)
-        if body.tail is None and not undecoded:
+        plain = unpacked_of(headers, body.head) if body.tail is None else None
+        if plain is not None:
             await exchange.answered(status, headers, plain)
             return
         await exchange.answered_in_part(status, headers, body.head, body.tail)
@@ -256,11 +255,10 @@ class ProxyTransport(GuardTransport):
     ) -> None:
         """Record what came of an answer before it broke off; the client is told of that alone."""
         forget_sent(exchange.peer)
-        plain, undecoded = decoded(headers, body.head)
+        plain = unpacked_of(headers, body.head)
+        came = body.head if plain is None else plain
         try:
-            await exchange.cut_short(
-                status, headers, body.head if undecoded else plain, describe_failure(error), undecoded=undecoded
-            )
+            await exchange.cut_short(status, headers, came, describe_failure(error), undecoded=plain is None)
         except LedgerError as unrecorded:
             _log.error("what came of an answer that failed: %s", unrecorded)
         finally:

@@ -12,9 +12,9 @@ import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from a2a_ledger.capture.attribution import card_source
+from a2a_ledger.capture.coding import unpacked_of
 from a2a_ledger.capture.method_card import CARD_METHOD
 from a2a_ledger.capture.proxy.addresses import not_covered
-from a2a_ledger.capture.server.answering import decoded
 from a2a_ledger.card import read_card
 from a2a_ledger.wire import parse_request
 
@@ -71,8 +71,8 @@ class CardRewriter:
         """Return an answer with the proxy's urls; one that holds no card that can be read comes back as it is."""
         if status in _REDIRECTS:
             return [(k, self._location(v) if k.lower() == b"location" else v) for k, v in headers], body
-        plain, undecoded = decoded([(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers], body)
-        if undecoded:
+        plain = unpacked_of([(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers], body)
+        if plain is None:
             self._say("a card came in a content coding that cannot be read: it passes as it is")
             return headers, body
         is_card = self._is_card(request)

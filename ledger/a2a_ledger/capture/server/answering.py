@@ -6,15 +6,15 @@ caller sees it; a body over the limit waits in a file.
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, can_unpack, codings_of, unpacked_of
 from a2a_ledger.capture.failures import Failure, describe_failure
 from a2a_ledger.capture.method_card import CARD_METHOD, card_in
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.capture.streams import CALLER_LEFT
-from a2a_ledger.wire import SseParser, header
+from a2a_ledger.wire import SseParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,14 +22,9 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.server.incoming import Incoming, Message, Send
     from a2a_ledger.capture.server.served_cards import ServedCards
-    from a2a_ledger.wire import Headers
 
 _START, _BODY = "http.response.start", "http.response.body"
 _SUCCESS = range(200, 300)
-_DECODED = frozenset({"gzip", "x-gzip", "deflate"})
-_PIECE = 1024 * 1024
-_ZLIB_OR_GZIP = 47
-"""Window bits by which zlib reads either of both."""
 
 
 class Answering:
@@ -53,8 +48,8 @@ class Answering:
         self._start: Message = {}
         self._headers: list[tuple[str, str]] = []
         self._parser: SseParser | None = None
-        self._decoder = zlib.decompressobj(_ZLIB_OR_GZIP)
-        self._coded = False
+        self._unpacking = Unpacking(())
+        self._passes_unread = False
         self._unreadable = ""
         self._ended = False
         self.begun = False
@@ -76,6 +71,8 @@ class Answering:
             await self._send(message)
         elif self._parser is not None:
             await self._stream(self._parser, message)
+        elif self._passes_unread:
+            await self._unread(message)
         else:
             self._body.add(message.get("body", b""))
             if not message.get("more_body", False):
@@ -84,13 +81,16 @@ class Answering:
     async def _begin(self, message: Message) -> None:
         self._start = message
         self._headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in message.get("headers", ())]
-        coding = (header(self._headers, "content-encoding") or "identity").strip().lower()
-        if is_stream(self._status, self._headers) and coding in {"identity", *_DECODED}:
-            self._parser = SseParser()
-            self._coded = coding in _DECODED
+        if not is_stream(self._status, self._headers):
+            return
+        codings = codings_of(self._headers)
+        if can_unpack(codings):
+            self._parser, self._unpacking = SseParser(), Unpacking(codings)
             self._exchange.stream_opened(self._status, self._headers)
-            self.begun = True
-            await self._send(message)
+        else:
+            self._passes_unread = True
+        self.begun = True
+        await self._send(message)
 
     # ---- an answer that is no stream
 
@@ -112,9 +112,9 @@ class Answering:
         self._body.close()
 
     async def _record(self) -> None:
-        body, undecoded = decoded(self._headers, self._body.head)
+        body = unpacked_of(self._headers, self._body.head) if self._body.tail is None else None
         request, exchange = self._request, self._exchange
-        if self._body.tail is not None or undecoded:
+        if body is None:
             await exchange.answered_in_part(self._status, self._headers, self._body.head, self._body.tail)
             return
         if self._status in _SUCCESS and self._cards.is_asked_for(request.method, request.url):
@@ -126,26 +126,34 @@ class Answering:
 
     # ---- a stream
 
+    async def _unread(self, message: Message) -> None:
+        """Pass a piece of a stream in a coding that nobody here can read; what all of it was is recorded at its end."""
+        self._body.add(message.get("body", b""))
+        if not message.get("more_body", False):
+            self._ended = True
+            await self._record()
+            self._body.close()
+        await self._send(message)
+
     async def _stream(self, parser: SseParser, message: Message) -> None:
         more = message.get("more_body", False)
         for text in self._text(message.get("body", b"")):
             if events := parser.feed(text):
                 await self._exchange.stream_events(events)
         if not more:
+            if not self._unreadable and not self._unpacking.is_whole:
+                self._unreadable = CUT_IN_CODING
             await self._end("other" if self._unreadable else "complete", self._unreadable)
         await self._send(message)
 
     def _text(self, octets: bytes) -> Iterator[bytes]:
         """Yield what a piece of a stream says: it leaves as it is, and is read as the client will read it."""
-        if not self._coded:
-            yield octets
+        if self._unreadable:
             return
         try:
-            while octets:
-                yield self._decoder.decompress(octets, _PIECE)
-                octets = self._decoder.unconsumed_tail
-        except zlib.error as error:  # nobody can read on from here: what comes is passed, and that is recorded
-            self._unreadable = f"its content coding cannot be read: {error}"
+            yield from self._unpacking.feed(octets)
+        except CodingError as error:  # nobody can read on from here: what comes is passed, and that is recorded
+            self._unreadable = str(error)
 
     async def _end(self, how: str, text: str = "") -> None:
         """Record what was left of a stream, and how it ended, once."""
@@ -166,8 +174,8 @@ class Answering:
         Args:
             error: what the application raised; None: it returned.
         """
-        self._body.close()
         if self._ended:
+            self._body.close()
             return
         left = self._request.client_left
         failure = describe_failure(error) if error is not None else None
@@ -181,23 +189,9 @@ class Answering:
         if failure is None or left:
             why = "the client had gone" if left else "the application returned"
             failure = Failure("closed", None, f"{why} before there was a whole answer")
-        await self._exchange.failed(failure)
-
-
-def decoded(headers: Headers, body: bytes) -> tuple[bytes, bool]:
-    """Return a body after content decoding; True beside it: nothing here can decode it."""
-    coding = (header(headers, "content-encoding") or "identity").strip().lower()
-    if coding == "identity" or not body:
-        return body, False
-    if coding not in _DECODED:
-        return b"", True
-    decoder = zlib.decompressobj(_ZLIB_OR_GZIP)
-    try:
-        decoded = decoder.decompress(body, _MOST)
-    except zlib.error:
-        return b"", True
-    return (decoded, False) if decoder.eof else (b"", True)
-
-
-_MOST = 64 * 1024 * 1024
-"""Octets that a compressed answer may grow to; a larger one is recorded as it left, and withheld."""
+        body = self._body.head
+        self._body.close()
+        if self._passes_unread:
+            await self._exchange.cut_short(self._status, self._headers, body, failure, undecoded=True)
+        else:
+            await self._exchange.failed(failure)

@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.capture.attribution import attribute, interface_used, peer_at
+from a2a_ledger.capture.coding import codings_of, unpacked_of
 from a2a_ledger.capture.exchange import Exchange
 from a2a_ledger.capture.leaving import bounded
 from a2a_ledger.capture.outside import as_said, is_call
@@ -53,13 +54,16 @@ class Servant:
         Raises:
             LedgerUnavailableError: it could not be recorded.
         """
-        desk, headers, body = self.desk, request.headers, request.body.head
-        leg = read_leg(request.method, request.url, headers, request.body)
+        desk, headers, octets = self.desk, request.headers, request.body.head
+        read = unpacked_of(headers, octets) if request.body.tail is None or not codings_of(headers) else None
+        body = b"" if read is None else read
+        leg = read_leg(request.method, request.url, headers, body, is_whole=request.body.tail is None)
         card = self.cards.in_force()
         seen = see(headers, body, url=leg.url, schemes=card.schemes if card else None)
         seen = seen._replace(tail=request.body.tail)
         outside = not is_call(leg, body) and not self.cards.is_asked_for(request.method, request.url)
         seen = as_said(seen, leg, outside=outside, url=leg.url)
+        seen = seen.unread(octets) if read is None else seen
         clean = without_secrets(leg, seen.secrets)
         if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self.peer.id)

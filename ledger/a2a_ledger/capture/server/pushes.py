@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 import httpx
 
 from a2a_ledger.capture.attribution import peer_at, peer_of_card
+from a2a_ledger.capture.coding import unpacked_of
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import Failure, describe_failure
 from a2a_ledger.capture.recorder import SERVER, failure_event, message_event, see
@@ -103,9 +104,12 @@ class PushReceiver:
     async def _record(self, request: Incoming) -> bool:
         """Record a push; say whether it has the token that was agreed for its task, or none was."""
         desk, headers = self._desk, request.headers
-        leg = parse_push(headers, request.body.head)._replace(url=request.url)
+        octets = request.body.head
+        body = unpacked_of(headers, octets)
+        leg = parse_push(headers, body or b"")._replace(url=request.url)
         peer, task = self._whose(leg)
-        seen = see(headers, request.body.head, url=request.url)
+        seen = see(headers, body or b"", url=request.url)
+        seen = seen.unread(octets) if body is None else seen
         if seen.secrets:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
         event, blobs = message_event(without_secrets(leg, seen.secrets), seen, peer=peer, at=desk.ledger)
@@ -205,8 +209,10 @@ class PushTransport(httpx.AsyncBaseTransport):
             httpx.HTTPError: as the inner transport raised it, recorded.
         """
         desk, headers, body = self._desk, pairs(request.headers), await request.aread()
-        leg = parse_push(headers, body)._replace(url=str(request.url))
-        seen = see(headers, body, url=leg.url)
+        read = unpacked_of(headers, body)
+        leg = parse_push(headers, read or b"")._replace(url=str(request.url))
+        seen = see(headers, read or b"", url=leg.url)
+        seen = seen.unread(body) if read is None else seen
         if seen.secrets:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self._peer)
         leg = without_secrets(leg, seen.secrets)

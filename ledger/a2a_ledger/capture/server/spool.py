@@ -81,7 +81,7 @@ class Spool:
             self._file = None
 
 
-def read_leg(method: str, url: str, headers: Headers, body: Spool) -> Leg:
+def read_leg(method: str, url: str, headers: Headers, body: bytes, *, is_whole: bool) -> Leg:
     """Read a request; of one that is too long, or broke off, what its head and the beginning of its body say."""
-    leg = parse_request(method, url, headers, body.head if body.tail is None else b"")
-    return leg._replace(binding="JSONRPC") if leg.binding == "unknown" and b'"jsonrpc"' in body.head else leg
+    leg = parse_request(method, url, headers, body if is_whole else b"")
+    return leg._replace(binding="JSONRPC") if leg.binding == "unknown" and b'"jsonrpc"' in body else leg

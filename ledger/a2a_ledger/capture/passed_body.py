@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from a2a_ledger.capture.received import octets_of
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -54,7 +56,7 @@ class AsItComes(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._response.aiter_raw():
+            async for chunk in octets_of(self._response):
                 self._body.add(chunk)
                 yield chunk
         except Exception as error:
