@@ -34,6 +34,11 @@ SEND: dict[str, object] = {
 }
 
 
+def gzipped(octets: bytes) -> bytes:
+    """Return one member, the same at any time: it stands in the name of a test."""
+    return gzip.compress(octets, mtime=0)
+
+
 def raw_deflate(octets: bytes) -> bytes:
     packing = zlib.compressobj(wbits=-15)
     return packing.compress(octets) + packing.flush()
@@ -47,21 +52,21 @@ def stored_block(octets: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("codings", "octets", "said"),
     [
-        (("gzip",), gzip.compress(b"") + gzip.compress(PLAIN), PLAIN),
-        (("x-gzip",), gzip.compress(PLAIN[:4]) + gzip.compress(PLAIN[4:]) + b"\0\0", PLAIN),
+        (("gzip",), gzipped(b"") + gzipped(PLAIN), PLAIN),
+        (("x-gzip",), gzipped(PLAIN[:4]) + gzipped(PLAIN[4:]) + b"\0\0", PLAIN),
         (("deflate",), zlib.compress(PLAIN), PLAIN),
         (("deflate",), raw_deflate(PLAIN), PLAIN),
-        (("deflate", "gzip"), gzip.compress(zlib.compress(PLAIN)), PLAIN),
+        (("deflate", "gzip"), gzipped(zlib.compress(PLAIN)), PLAIN),
         ((), PLAIN, PLAIN),
         (("gzip",), b"", b""),
-        (("gzip",), gzip.compress(PLAIN) + b"x", None),
-        (("gzip",), gzip.compress(PLAIN) + b"\0x", None),
-        (("gzip",), gzip.compress(PLAIN)[:-1], None),
+        (("gzip",), gzipped(PLAIN) + b"x", None),
+        (("gzip",), gzipped(PLAIN) + b"\0x", None),
+        (("gzip",), gzipped(PLAIN)[:-1], None),
         (("deflate",), zlib.compress(PLAIN) + b"\0", None),
         (("deflate",), b"\x78", None),
         (("br",), BROTLI, None),
         (("zstd",), ZSTD, None),
-        (("gzip",) * 5, gzip.compress(PLAIN), None),
+        (("gzip",) * 5, gzipped(PLAIN), None),
     ],
 )
 def test_a_whole_body_and_the_same_octets_one_by_one_say_the_same(
@@ -145,17 +150,17 @@ async def test_what_cannot_be_read_is_refused_where_it_is_enforced(tmp_path: Pat
 async def test_a_stream_of_members_is_read_to_its_end(tmp_path: Path) -> None:
     events = [b"data: 1\n\n", b"data: 2\n\n", b"data: 3\n\n"]
     with ContractLedger.open(tmp_path / "ledger", mode="observe", follow=False) as ledger:
-        answer = await ask(ledger, Peer("text/event-stream", "gzip", [gzip.compress(event) for event in events]))
+        answer = await ask(ledger, Peer("text/event-stream", "gzip", [gzipped(event) for event in events]))
         assert answer.content == b"".join(events)
         assert [one.content("body") for one in legs(ledger, "stream-event")] == events
         (end,) = legs(ledger, "stream-end")
         assert end.data.get("error_kind") is None
 
 
-@pytest.mark.parametrize("more", [b"no member at all", gzip.compress(b"data: 2\n\n")[:-3]], ids=["other", "cut"])
+@pytest.mark.parametrize("more", [b"no member at all", gzipped(b"data: 2\n\n")[:-3]], ids=["other", "cut"])
 async def test_a_stream_that_cannot_be_read_on_never_ends_well(tmp_path: Path, more: bytes) -> None:
     with ContractLedger.open(tmp_path / "ledger", mode="observe", follow=False) as ledger:
-        peer = Peer("text/event-stream", "gzip", [gzip.compress(b"data: 1\n\n"), more])
+        peer = Peer("text/event-stream", "gzip", [gzipped(b"data: 1\n\n"), more])
         if more.startswith(b"no"):
             with pytest.raises(httpx.DecodingError):
                 await ask(ledger, peer)
@@ -171,7 +176,7 @@ async def test_a_coded_request_is_read_or_withheld(tmp_path: Path) -> None:
     headers = {"authorization": f"Bearer {SECRET}", "content-type": "application/json"}
     with ContractLedger.open(tmp_path / "ledger", mode="observe", follow=False) as ledger:
         async with guard(ledger).httpx_client(transport=Peer("application/json", "", [b"{}"])) as client:
-            for coding, body in (("gzip", gzip.compress(said)), ("br", stored_block(said))):
+            for coding, body in (("gzip", gzipped(said)), ("br", stored_block(said))):
                 sent = {**headers, "content-encoding": coding}
                 await client.post("https://agent.example/rpc", content=body, headers=sent)
         read, withheld = legs(ledger, "request")

@@ -27,8 +27,11 @@ class Place(NamedTuple):
     octets: bytes
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
+    """A member of an object, or an item of a list: from its name to the end of its value, and the value by itself."""
+
     name: str
+    begin: int
     start: int
     end: int
     value: object
@@ -40,15 +43,15 @@ def member_octets(body: bytes, name: str) -> bytes | None:
     Returns:
         None where there is no such member, or two of them: such a body reads in two ways.
     """
-    text = _text(body)
-    found = [span for span in _spans(text, _after_space(text, 0)) if span.name == name]
+    text = text_of(body)
+    found = [span for span in spans(text, value_start(text)) if span.name == name]
     return text[found[0].start : found[0].end].encode() if len(found) == 1 else None
 
 
 def objects_in(body: bytes) -> Iterator[Place]:
     """Yield the objects inside of a JSON body, itself first, with their exact octets, four levels deep."""
-    text = _text(body)
-    yield from _objects(text, _after_space(text, 0), "", 0)
+    text = text_of(body)
+    yield from _objects(text, value_start(text), "", 0)
 
 
 def _objects(text: str, start: int, pointer: str, depth: int) -> Iterator[Place]:
@@ -56,25 +59,25 @@ def _objects(text: str, start: int, pointer: str, depth: int) -> Iterator[Place]
         yield Place(pointer, text[start : _end(text, start)].encode())
     if depth == _DEEPEST:
         return
-    for span in _spans(text, start):
+    for span in spans(text, start):
         if isinstance(span.value, dict | list):
             name = span.name.replace("~", "~0").replace("/", "~1")
             yield from _objects(text, span.start, f"{pointer}/{name}", depth + 1)
 
 
-def _spans(text: str, start: int) -> Iterator[_Span]:
+def spans(text: str, start: int) -> Iterator[Span]:
     """Yield the members of an object, or the items of a list, that begins at `start`; nothing where it is broken."""
     opening = text[start : start + 1]
     if opening not in {"{", "["} or _end(text, start) < 0:
         return
     at, number = _after_space(text, start + 1), 0
     while text[at] not in "}]":
-        name = str(number)
+        name, begin = str(number), at
         if opening == "{":
             name, at = _VALUES.raw_decode(text, at)
             at = _after_space(text, _after_space(text, at) + 1)  # behind the colon
         value, end = _VALUES.raw_decode(text, at)
-        yield _Span(name, at, end, value)
+        yield Span(name, begin, at, end, value)
         at, number = _after_space(text, end), number + 1
         if text[at] == ",":
             at = _after_space(text, at + 1)
@@ -88,12 +91,18 @@ def _end(text: str, start: int) -> int:
         return -1
 
 
+def value_start(text: str) -> int:
+    """Return where the value of a whole text begins."""
+    return _after_space(text, 0)
+
+
 def _after_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
 
-def _text(body: bytes) -> str:
+def text_of(body: bytes) -> str:
+    """Return a JSON text, without a byte order mark; "" where it is none that can be read."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -48,6 +48,9 @@ _OURS = frozenset({b"host", b"expect", b"content-length"})
 """Headers of a request that are made anew: for whom it is, and how long it is."""
 
 _INFORMATIONAL = range(100, 200)
+_LAST_STATUS = 599
+"""Of HTTP (RFC 9110 section 15); servers send no other."""
+
 _CONNECT_SECONDS = 10.0
 _TIMEOUT = {"connect": _CONNECT_SECONDS, "read": None, "write": None, "pool": None}
 """A task may be silent for hours: how long to wait for an answer is the client's business."""
@@ -121,14 +124,13 @@ class Forwarder:
 
     def _problem(self, request: Incoming) -> tuple[int, str, str] | None:
         """Return why a request is not passed on: status, name, and a sentence; None: it is."""
-        headers = dict(request.raw_headers)
-        if b"websocket" in headers.get(b"upgrade", b"").lower():
+        if b"websocket" in _all(request, b"upgrade").lower():
             return 501, "no-websockets", "websockets are not passed on: A2A has no binding for them"
         if not request.target.startswith(b"/") and request.target != WHOLE_SERVER:
             return 400, "odd-target", "expected a path that begins with a slash, a url, or one asterisk"
         if self._addresses.is_too_long(request.target):
             return 414, "target-too-long", "expected a url of 65,536 characters at most"
-        if self._via in headers.get(b"via", b""):
+        if self._via in _all(request, b"via"):
             return 508, "loop", "this request came from here: --upstream leads back to the proxy"
         return None
 
@@ -194,6 +196,11 @@ class Forwarder:
                 headers, body = await self._rewriter.rewritten(request, response.status_code, headers, body)
                 chunks = _one(body)
             status = response.status_code
+            if status > _LAST_STATUS:
+                async for _ in chunks:  # what it is recorded with
+                    pass
+                await send_status(send, 502, "odd-status", f"the agent answered {status}, which cannot be passed on")
+                return
             bodiless = request.method == "HEAD" or status in WITHOUT_BODY or status in _INFORMATIONAL
             await send({"type": "http.response.start", "status": status, "headers": headers})
             has_begun = True
@@ -222,6 +229,11 @@ class Forwarder:
         async for chunk in chunks:
             held.add(chunk)
         return _chunks(held)
+
+
+def _all(request: Incoming, name: bytes) -> bytes:
+    """Return all that the headers of one name say: a proxy between may have added one to ours, or have joined them."""
+    return b", ".join(value for key, value in request.raw_headers if key.lower() == name)
 
 
 def _passed(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes] = frozenset()) -> RawHeaders:

@@ -7,14 +7,15 @@ signed. What was fetched is recorded as it came, signature and all.
 
 from __future__ import annotations
 
-import json
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.attribution import card_source
 from a2a_ledger.capture.coding import unpacked_of
-from a2a_ledger.capture.method_card import CARD_METHOD
+from a2a_ledger.capture.json_slice import member_octets
+from a2a_ledger.capture.method_card import CARD_METHOD, card_in
 from a2a_ledger.capture.proxy.addresses import not_covered
+from a2a_ledger.capture.proxy.card_octets import rewritten_card
 from a2a_ledger.card import read_card
 from a2a_ledger.wire import parse_request
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LISTS = ("supportedInterfaces", "additionalInterfaces", "supported_interfaces", "additional_interfaces")
 _SUCCESS = range(200, 300)
 _REDIRECTS = range(300, 400)
 _OF_OCTETS = {b"content-encoding", b"content-length"}
@@ -76,12 +76,12 @@ class CardRewriter:
             self._say("a card came in a content coding that cannot be read: it passes as it is")
             return headers, body
         is_card = self._is_card(request)
-        new = self._of(plain) if is_card else self._of_answer(plain)
+        new = self._of(plain, plain) if is_card else self._of_answer(plain)
         if new is None:
             return headers, body
         if self._served is not None:
             url = request.url if is_card else f"{request.url.rstrip('/')}/extendedAgentCard"
-            document = new if is_card else _octets(json.loads(new)["result"])
+            document = new if is_card else card_in(new)
             fetch = self._fetch_of(str(self._addresses.upstream_url(request.target)))
             await self._served.served(url, status, document, headers=request.headers, fetch=fetch)
         kept = [(name, value) for name, value in headers if name.lower() not in _OF_OCTETS]
@@ -101,33 +101,22 @@ class CardRewriter:
 
     def _of_answer(self, body: bytes) -> bytes | None:
         """Return a JSON-RPC answer whose result is a card, rewritten; None where it is none."""
-        try:
-            answer: object = json.loads(body)
-        except ValueError:
-            return None
-        if not isinstance(answer, dict) or not isinstance(cast("dict[str, Any]", answer).get("result"), dict):
-            return None
-        members = cast("dict[str, Any]", answer)
-        new = self._of(_octets(members["result"]))
-        return None if new is None else _octets({**members, "result": json.loads(new)})
+        card = member_octets(body, "result")
+        return self._of(card, body, within="result") if card is not None and card.startswith(b"{") else None
 
-    def _of(self, raw: bytes) -> bytes | None:
-        """Return a card rewritten; None where it is none, or reads in two ways."""
-        card = read_card(raw)
-        if not card.is_card or "duplicate-keys" in card.flags:
-            self._say(f"not rewritten, for it is no card that reads in one way: {card.problem}")
+    def _of(self, card: bytes, body: bytes, *, within: str | None = None) -> bytes | None:
+        """Return a body with its card rewritten; None where that is none, or reads in two ways."""
+        read = read_card(card)
+        if not read.is_card or "duplicate-keys" in read.flags:
+            self._say(f"not rewritten, for it is no card that reads in one way: {read.problem}")
             return None
-        document = cast("dict[str, Any]", json.loads(raw.decode("utf-8-sig")))
-        holders = [document, *(one for name in _LISTS for one in _objects(document.get(name)))]
-        for holder in holders:
-            url = holder.get("url")
-            if isinstance(url, str) and (ours := self._addresses.to_public(url)) is not None:
-                holder["url"] = ours
-            elif isinstance(url, str):
-                self._say_elsewhere([url])
-        if document.pop("signatures", None) is not None:
+        new = rewritten_card(body, self._addresses.to_public, within=within)
+        if new is None:
+            return None
+        self._say_elsewhere(new.elsewhere)
+        if new.was_signed:
             self._say("the card is signed: the rewritten one is served without its signatures, which do not cover it")
-        return _octets(document)
+        return new.octets
 
     def _location(self, value: bytes) -> bytes:
         ours = self._addresses.to_public(value.decode("latin-1"))
@@ -142,13 +131,3 @@ class CardRewriter:
         if what not in self._said:
             self._said.add(what)
             _log.warning("--rewrite-card: %s", what)
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    if not isinstance(value, list):
-        return []
-    return [cast("dict[str, Any]", one) for one in cast("list[object]", value) if isinstance(one, dict)]
-
-
-def _octets(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

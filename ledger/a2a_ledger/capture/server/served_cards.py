@@ -68,7 +68,10 @@ class Served:
         used = interface_used(listed, leg)
         if used in listed:
             return used
-        parts = urlsplit(leg.url)
+        try:
+            parts = urlsplit(leg.url)
+        except ValueError:  # a Host header that is none
+            return used
         rest = f"{parts.path}?{parts.query}" if parts.query else parts.path
         for one in listed:
             moved = interface_used(listed, leg._replace(url=f"{origin_of(one['url'])}{rest}"))
