@@ -80,10 +80,11 @@ def test_version_skew_by_our_own_method() -> None:
     assert finding.observed == {"frozen": "1.0", "spoken": "0.3", "shown_by": "request"}
 
 
-def test_version_skew_by_the_envelope_of_a_push() -> None:
+def test_version_skew_by_the_envelope_of_an_answer() -> None:
     story = Story()
-    story.working()
-    story.push({"kind": "status-update", "taskId": "T1", "contextId": "C1", "status": {"state": "working"}})
+    story.answer(
+        story.begun(), {"kind": "task", "id": "T1", "contextId": "C1", "status": {"state": "working"}}, wrapped=False
+    )
     finding = only(story)
     assert (finding.rule, finding.about, finding.observed["shown_by"]) == ("version-skew", "peer", "envelope")
 

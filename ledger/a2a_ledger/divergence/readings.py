@@ -47,7 +47,7 @@ class Readings:
     """Names in a pointer are escaped (RFC 6901), and what was observed is bounded, so that it fits into a record."""
 
     in_pushes: bool
-    """`identity-swap` looks at pushes too; of the envelope of a push alone another version is suspected."""
+    """`identity-swap` looks at pushes too; the envelope of a push is no `version-skew`."""
     by_major: bool
     """Requests in two versions of one major number, from 1 on, are in one version, as answers are."""
     by_first_scheme: bool

@@ -74,21 +74,20 @@ def _version_skew(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
         return  # the peer follows a request that was itself in another version
     spoken = text(matter.record.data, "wire_version")
     if spoken is not None and _major(spoken) != _major(agreed):
-        # SDKs post every push in the envelope of their own version, whatever the task's interface speaks.
-        doubted = matter.readings.in_pushes and text(matter.record.data, "leg") == "push"
-        yield _skew(matter, "peer", agreed, spoken, certainty="suspected" if doubted else "certain")
+        # A2A negotiates no version for pushes: SDKs post each in the envelope of their own version.
+        if not (matter.readings.in_pushes and text(matter.record.data, "leg") == "push"):
+            yield _skew(matter, "peer", agreed, spoken)
     elif matter.record.data.get("error_code") == VERSION_NOT_SUPPORTED:
         chosen = asked.version if asked is not None and asked.version != agreed else None
         yield _skew(matter, "peer" if chosen is None else "client", agreed, chosen)  # whose choice was refused?
 
 
-def _skew(matter: Matter, about: str, agreed: str, spoken: str | None, *, certainty: str = "certain") -> Finding:
+def _skew(matter: Matter, about: str, agreed: str, spoken: str | None) -> Finding:
     """Return the finding; `spoken` None: the peer refused the agreed version by an error."""
     shown_by = "request" if about == "client" else "envelope" if spoken is not None else "error"
     return matter.finding(
         "version-skew",
         about=about,
-        certainty=certainty,
         subject=f"{shown_by}:{spoken or VERSION_NOT_SUPPORTED}",
         observed={
             "frozen": agreed,
