@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, cast
 
@@ -134,6 +135,20 @@ def part(**members: object) -> JsonObject:
 )
 def test_what_differs(one: JsonObject, other: JsonObject) -> None:
     assert digest_of(one) != digest_of(other)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["-_8=", "+/8", "-_8", "+/8=\n", "+/\r\n8=", "+/9=", " +/8= "],
+)
+def test_octets_are_told_by_what_they_are_and_not_by_their_base64(spelled: str) -> None:
+    assert base64.urlsafe_b64decode(spelled.strip().translate(str.maketrans("+/", "-_", "\r\n=")) + "=") == b"\xfb\xff"
+    assert digest_of(part(raw=spelled)) == digest_of(part(raw="+/8="))
+
+
+@pytest.mark.parametrize(("one", "other"), [("+/8=", "+/A="), ("a.b", "a.c"), ("AAAAA", "AAAAB"), ("é", "e")])
+def test_octets_that_differ_and_texts_that_are_no_base64(one: str, other: str) -> None:
+    assert digest_of(part(raw=one)) != digest_of(part(raw=other))
 
 
 @pytest.mark.parametrize("starred", [True, False])

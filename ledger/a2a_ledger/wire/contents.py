@@ -7,6 +7,7 @@ data and files of its parts; ids, names, media types and metadata are what serve
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -297,13 +298,25 @@ def _piece(part: JsonObject) -> Piece:
     source = file if isinstance(file, dict) else part
     octets = member(source, "bytes", "fileWithBytes", "raw")
     if isinstance(octets, str):
-        return Piece("bytes", octets.translate(_STANDARD).rstrip("="))
+        return Piece("bytes", _octets(octets))
     place = member(source, "uri", "fileWithUri", "url")
     return Piece("uri", place) if isinstance(place, str) else Piece(_UNKNOWN, "")
 
 
-_STANDARD = str.maketrans("-_", "+/")
-"""Both alphabets of base64 are read in ProtoJSON, and the standard one is written."""
+_STANDARD = str.maketrans("-_", "+/", "\t\n\r =")
+"""Readers of ProtoJSON take both alphabets of base64, with or without padding and line ends."""
+
+
+def _octets(spelled: str) -> str:
+    """Return base64 in the one spelling of the octets that it stands for; what is no base64, as it is.
+
+    It takes time and room as the recorded body does, whose size has a limit.
+    """
+    plain = spelled.translate(_STANDARD)
+    try:
+        return base64.b64encode(base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)).decode()
+    except ValueError:  # binascii's own error is one
+        return spelled
 
 
 def _plain(value: Json | float, depth: int) -> str | None:
