@@ -58,8 +58,9 @@ CONFIG = """\
 # files = ["/mnt/other/head"]    # files elsewhere that hold a head: checked at each start, and no anchor
 # entries = 1000                 # events behind the last anchor that ask for the next one
 # seconds = 60                   # or time since then, if there are any
-# timestamp = "https://tsa.example"  # a timestamp authority, RFC 3161, for `anchor timestamp`
+# timestamp = "https://tsa.example"  # a timestamp authority, RFC 3161; asked by itself where its roots are named
 # timestamp_roots = "tsa-roots.pem"  # root certificates by which its tokens count
+# timestamp_seconds = 3600       # how often, while there are new events; soon after a violation, and at an export
 # timestamp_policy = "1.2.3.4"   # object identifier of the policy to ask for
 # timeout = 10                   # seconds for one answer
 # [store]                        # events on a PostgreSQL server in the place of ledger.db, see docs/postgresql.md

@@ -348,7 +348,7 @@ class ContractLedger:
         Does nothing where they name nobody, or where no head can be signed.
         """
         chosen = self.settings.anchor
-        if self._cadence or self.home is None or self._heads is None or not (chosen.witnesses or chosen.files):
+        if self._cadence or self.home is None or self._heads is None or not chosen.by_itself:
             return
         from a2a_ledger.anchors.cadence import Cadence  # noqa: PLC0415 - only deployments with anchors need it
 

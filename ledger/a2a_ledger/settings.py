@@ -63,7 +63,10 @@ class Anchoring:
             not anchored. A path is relative to the ledger's directory.
         entries: so many events behind the last anchor are a reason for a further one.
         seconds: so much time since the last anchor is one, if there are new events.
-        timestamp: url of a timestamp authority (RFC 3161), for `anchor timestamp`: no round asks it by itself.
+        timestamp: url of a timestamp authority (RFC 3161). With `timestamp_roots` it is asked regularly, without them
+            by `anchor timestamp` alone.
+        timestamp_seconds: so much time since its last answer is a reason to ask it, if there are new events; a
+            violation, and an export, are one after a minute.
         timestamp_roots: a PEM file of the root certificates by which tokens of an authority count; its path is
             relative to the ledger's directory. None: none counts.
         timestamp_policy: object identifier of the policy that a token is asked for under; None: the authority's own.
@@ -76,6 +79,7 @@ class Anchoring:
     entries: int = 1000
     seconds: int = 60
     timestamp: str | None = None
+    timestamp_seconds: int = 3600
     timestamp_roots: str | None = None
     timestamp_policy: str | None = None
     timeout: int = 10
@@ -86,9 +90,19 @@ class Anchoring:
         if not isinstance(files, list | tuple) or not all(isinstance(item, str) for item in files):
             raise UsageError(f"setting [anchor] files: expected a list of texts, found {files!r}")
         object.__setattr__(self, "files", tuple(self.files))
-        for name in ("entries", "seconds", "timeout"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"setting [anchor] {name}: expected a whole number, 1 or more, found 0")
+        for name, least in (("entries", 1), ("seconds", 1), ("timeout", 1), ("timestamp_seconds", 60)):
+            if (found := getattr(self, name)) < least:
+                raise UsageError(f"setting [anchor] {name}: expected a whole number, {least} or more, found {found}")
+
+    @property
+    def stamps(self) -> bool:
+        """Say whether a timestamp authority is asked by itself: what it gives has to count for somebody."""
+        return self.timestamp is not None and self.timestamp_roots is not None
+
+    @property
+    def by_itself(self) -> bool:
+        """Say whether anybody is given heads regularly."""
+        return self.stamps or self.witnesses is not None or bool(self.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import pytest
 
 from a2a_ledger.anchors import anchored_size, witnesses
 from a2a_ledger.anchors.asking import Answer
-from a2a_ledger.anchors.cadence import STATE, Cadence, complaints
+from a2a_ledger.anchors.cadence import Cadence
+from a2a_ledger.anchors.last_round import STATE, complaints
 from a2a_ledger.audit import audit_ledger
 from a2a_ledger.checkpoint import checkpoint_of
 from a2a_ledger.ledger import ContractLedger

@@ -1,35 +1,32 @@
 """Anchoring by itself: after so many events, or so much time with new ones, in a thread that nothing waits for.
 
-One process a ledger does it, under `anchor.lock`. What came of the last round stands in `anchoring.json` beside the
-database: a note for whoever looks, no evidence, and no event, for a witness that is down would fill the log with it.
+One process a ledger does it, under `anchor.lock`.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.anchors.held import anchored_size, is_settled
 from a2a_ledger.anchors.kept import keep_in_file
+from a2a_ledger.anchors.last_round import tell
+from a2a_ledger.anchors.stamping import NAME, Stamping
 from a2a_ledger.anchors.witnesses import anchor_by_witnesses
 from a2a_ledger.checkpoint import checkpoint_of
-from a2a_ledger.codec import timestamp
 from a2a_ledger.errors import LedgerError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from a2a_ledger.events import Json
     from a2a_ledger.ledger import ContractLedger
 
 _log = logging.getLogger(__name__)
 
-STATE: Final = "anchoring.json"
 LOCK: Final = "anchor.lock"
 _STEP = 1.0  # seconds between two looks at the log's size
 
@@ -45,6 +42,7 @@ class Cadence:
         self._tried: tuple[float, int] | None = None  # when, and at which size
         self._said: dict[str, str] = {}
         self._closing = threading.Event()
+        self._stamping = Stamping(ledger, root, self._closing) if self._chosen.stamps else None
         self._thread = threading.Thread(target=self._run, name="a2a-ledger-anchors", daemon=True)
 
     def start(self) -> None:
@@ -63,13 +61,15 @@ class Cadence:
             now: seconds of a clock that never goes back.
         """
         size = self._ledger.store.size()
-        if is_settled(self._ledger.store, self._given) or not self._is_due(now, size):
-            return False
-        self._tried = (now, size)
-        self._round()
-        return True
+        due = self._is_due(now, size)
+        if due:
+            self._tried = (now, size)
+            self._round()
+        return self._stamp(now) or due
 
     def _is_due(self, now: float, size: int) -> bool:
+        if not (self._chosen.witnesses or self._chosen.files) or is_settled(self._ledger.store, self._given):
+            return False
         if self._tried is None:
             return True
         when, at = self._tried
@@ -100,18 +100,29 @@ class Cadence:
             self._given = size
         self._tell(size, failures)
 
+    def _stamp(self, now: float) -> bool:
+        """Have the head stamped, if an authority is named and it is time to."""
+        if self._stamping is None or not self._stamping.turn(now):
+            return False
+        if self._stamping.problem:
+            self._say(NAME, self._stamping.problem)
+        else:
+            self._said.pop(NAME, None)
+        return True
+
     def _tell(self, size: int, failures: dict[str, str]) -> None:
+        for name in [*self._said]:
+            if name not in {*failures, NAME}:
+                del self._said[name]
         for name, problem in failures.items():
-            if self._said.get(name) != problem:
-                _log.error("the head of %d was not given to %s: %s", size, name, problem)
-        self._said = failures
-        state: dict[str, Json] = {"at": timestamp(self._ledger.clock()), "failures": {**failures}, "size": size}
-        temporary = self._root / f".{STATE}.tmp"
-        try:
-            temporary.write_text(json.dumps(state), encoding="utf-8")
-            temporary.replace(self._root / STATE)
-        except OSError as problem:
-            _log.warning("%s cannot be written: %s", self._root / STATE, problem.strerror)
+            self._say(name, problem)
+        tell(self._root, self._ledger.clock(), size, failures)
+
+    def _say(self, name: str, problem: str) -> None:
+        """Log why somebody did not get the head, the same thing once."""
+        if self._said.get(name) != problem:
+            _log.error("a head was not given to %s: %s", name, problem)
+        self._said[name] = problem
 
     def _run(self) -> None:
         with (self._root / LOCK).open("ab") as lock:
@@ -129,18 +140,3 @@ class Cadence:
             self.turn(time.monotonic())
         except Exception as problem:  # noqa: BLE001 - whatever stops one round, the next is tried, and capture goes on
             self._tell(self._given, {"this ledger": f"{type(problem).__name__}: {problem}"})
-
-
-def complaints(root: Path) -> list[str]:
-    """Return a sentence for each that the last round did not reach; none where no round was made or its note is odd.
-
-    Args:
-        root: the ledger's directory.
-    """
-    try:
-        state = cast("dict[str, object]", json.loads((root / STATE).read_text(encoding="utf-8")))
-        failures = cast("dict[str, object]", state["failures"])
-        head = f"at {state['at']} the head of {state['size']}"
-        return [f"{head} was not given to {name}: {problem}" for name, problem in failures.items()]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return []

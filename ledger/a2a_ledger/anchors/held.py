@@ -8,6 +8,7 @@ that the deployment names (docs/format.md sections 6.4 and 6.5).
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,9 @@ ANCHORS = "anchors"
 COSIGNATURE_KIND = "cosignature"
 STAMP_KIND = "rfc3161"
 PEER_KIND = "peer"  # of another log's head that we hold
+
+_TAG = "type:checkpoint.anchored.v1"
+_LOOK = 10_000  # anchors that are looked through for a time token: most are cosignatures, some of them each minute
 
 
 class Anchor(NamedTuple):
@@ -118,18 +122,45 @@ def anchors_of(store: Store, roots: Sequence[Certificate] = ()) -> Iterator[tupl
     The signature is checked, and that the head is over these leaves. Who stops early has read no more than he took.
     """
     keys = log_keys(store)
-    for n, _ in store.tagged_places("type:checkpoint.anchored.v1"):
+    for n, _ in store.tagged_places(_TAG):
         record = store.record(n)
         anchor = read_anchor(record, store.origin, partial(_content, record))
-        if anchor is None:
+        if anchor is not None:
+            yield anchor, _why_none(store, anchor, keys, roots)
+
+
+def _why_none(store: Store, anchor: Anchor, keys: Keys, roots: Sequence[Certificate]) -> str:
+    """Return why an anchor counts as none, "" where it counts."""
+    if not 0 < anchor.size <= anchor.n:
+        return f"it covers more than the {anchor.n} events before it"
+    if why := why_unverified(anchor, keys, store.origin, roots):
+        return why
+    return "" if store.root(anchor.size).hex() == anchor.root else "it is over other events than these"
+
+
+class LastStamp(NamedTuple):
+    """The newest time token of a log that counts: the size of its head, and when it was recorded, by our clock."""
+
+    size: int
+    at: datetime
+
+
+def newest_stamp(store: Store, roots: Sequence[Certificate]) -> LastStamp | None:
+    """Return the newest time token that counts among the newest anchors; None: there is none there.
+
+    Args:
+        store: the ledger's store.
+        roots: of the timestamp authorities that the deployment trusts.
+    """
+    keys = log_keys(store)
+    for n, _ in store.tagged_places(_TAG, limit=_LOOK):
+        record = store.record(n)
+        if record.data.get("kind") != STAMP_KIND:
             continue
-        if not 0 < anchor.size <= anchor.n:
-            why = f"it covers more than the {anchor.n} events before it"
-        else:
-            why = why_unverified(anchor, keys, store.origin, roots)
-        if not why and store.root(anchor.size).hex() != anchor.root:
-            why = "it is over other events than these"
-        yield anchor, why
+        anchor = read_anchor(record, store.origin, partial(_content, record))
+        if anchor is not None and not _why_none(store, anchor, keys, roots):
+            return LastStamp(anchor.size, datetime.fromisoformat(record.at))
+    return None
 
 
 def _content(record: Record, role: str) -> bytes:
@@ -176,4 +207,4 @@ def cosigned_note(store: Store, size: int) -> str | None:
 
 def is_settled(store: Store, size: int) -> bool:
     """Say whether nothing but anchors was recorded behind a size: these alone are no reason for a further one."""
-    return len(store.tagged_places("type:checkpoint.anchored.v1", after=size - 1)) == store.size() - size
+    return len(store.tagged_places(_TAG, after=size - 1)) == store.size() - size

@@ -6,23 +6,27 @@ only if it holds, answers this very request, and a root that the deployment name
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_ledger.anchors.asking import TIMEOUT, ask
 from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.anchors.held import ANCHORS, STAMP_KIND
+from a2a_ledger.anchors.in_time import answers_in_time
 from a2a_ledger.checkpoint import checkpoint_of
 from a2a_ledger.errors import AnchorError, LedgerError
 from a2a_ledger.events import CheckpointAnchored
 from a2a_ledger.time_token import NONCE_SIZE, open_token, request
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Sequence
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.time_token import Certificate, Stamp
 
+_PATIENCE = 2  # times the timeout, which is one for each wait; the whole answer is to be here then
 _QUERY: Final = "application/timestamp-query"
 _REPLY: Final = "application/timestamp-reply"
 
@@ -76,22 +80,33 @@ def stamp(note: bytes, authority: Authority, *, nonce: int, timeout: float = TIM
     return Stamped(head, answer.body, given)
 
 
-def anchor_by_authority(ledger: ContractLedger, authority: Authority, *, timeout: float = TIMEOUT) -> Stamped:
+def anchor_by_authority(
+    ledger: ContractLedger,
+    authority: Authority,
+    *,
+    timeout: float = TIMEOUT,
+    hurry: threading.Event | None = None,
+) -> Stamped:
     """Have the head as it is now stamped by an authority, and record the token.
 
     Args:
         ledger: open for writing, with its log key.
         authority: whom to ask.
         timeout: seconds for the answer.
+        hurry: once it is set, the answer is waited for no longer.
 
     Raises:
         AnchorError: as `stamp`; then nothing was recorded.
+        UsageError: as `stamp`.
         ReadOnlyError: the log key is not here.
         StoreError: the token could not be recorded.
     """
     note = head_to_anchor(ledger).encode()
     nonce = int.from_bytes(ledger.entropy(NONCE_SIZE), "big")
-    done = stamp(note, authority, nonce=nonce, timeout=timeout)
+    question = partial(stamp, note, authority, nonce=nonce, timeout=timeout)
+    done = answers_in_time({authority.url: question}, timeout * _PATIENCE, hurry)[authority.url]
+    if isinstance(done, LedgerError):
+        raise done
     head = done.head
     event = CheckpointAnchored(
         origin=head.origin, size=head.size, root=head.root.hex(), holder=done.stamp.holder, kind=STAMP_KIND

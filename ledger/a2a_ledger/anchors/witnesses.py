@@ -7,8 +7,6 @@ does not extend, the proof is written into the ledger's directory before anythin
 
 from __future__ import annotations
 
-import threading
-import time
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,15 +15,17 @@ from a2a_ledger.anchors.asking import TIMEOUT, ask
 from a2a_ledger.anchors.contradiction import explain
 from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.anchors.held import ANCHORS, COSIGNATURE_KIND, anchors_of, read_anchor
+from a2a_ledger.anchors.in_time import answers_in_time
 from a2a_ledger.anchors.witness import DisagreementError, cosign, witnesses_of
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
-from a2a_ledger.errors import AnchorError, LedgerError, PolicyError, UsageError
+from a2a_ledger.errors import LedgerError, PolicyError, UsageError
 from a2a_ledger.events import CheckpointAnchored, KeyAdded
 from a2a_ledger.note import Note, parse_note
 from a2a_ledger.store.log_keys import log_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    import threading
+    from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_ledger.anchors.witness import Ask, Witness
     from a2a_ledger.checkpoint import Checkpoint
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from a2a_ledger.policy import Policy
     from a2a_ledger.verify.key_events import Keys
 
-_LOOK = 0.01  # seconds between two looks at who has answered
 _QUESTIONS = 4  # that one witness may be asked in one round
 
 
@@ -92,7 +91,7 @@ def anchor_by_witnesses(
         for witness in witnesses
         if witness.key.name not in before
     }
-    answers = _all_at_once(questions, timeout * _QUESTIONS, hurry or threading.Event())
+    answers = answers_in_time(questions, timeout * _QUESTIONS, hurry)
     given = [(witness, answers[witness.name]) for witness in witnesses if witness.name in answers]
     fresh = [(witness, answer) for witness, answer in given if isinstance(answer, Note)]
     if fresh:
@@ -137,30 +136,6 @@ def last_size(ledger: ContractLedger, holder: str) -> int:
         if anchor is not None and anchor.holder == holder:
             return anchor.size
     return 0
-
-
-def _all_at_once(
-    questions: Mapping[str, Callable[[], Note]], patience: float, hurry: threading.Event
-) -> dict[str, Note | LedgerError]:
-    """Ask everybody in threads of their own; who does not come to an end in time is left behind."""
-    answers: dict[str, Note | LedgerError] = {}
-
-    def put(name: str, question: Callable[[], Note]) -> None:
-        try:
-            answers[name] = question()
-        except LedgerError as problem:
-            answers[name] = problem
-        except Exception as problem:  # noqa: BLE001 - a thread's exception would be lost, and the witness with it
-            answers[name] = AnchorError(f"{name}: {type(problem).__name__}: {problem}")
-
-    threads = [threading.Thread(target=put, args=item, daemon=True) for item in questions.items()]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + patience
-    while any(thread.is_alive() for thread in threads) and time.monotonic() < end and not hurry.wait(_LOOK):
-        pass
-    late = AnchorError("it did not come to an end of its answer in time")
-    return {name: answers.get(name, late) for name in questions}
 
 
 def check_witness_keys(keys: Keys, witnesses: Sequence[Witness]) -> None:

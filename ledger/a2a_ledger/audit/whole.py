@@ -34,8 +34,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.anchors import time_roots
-from a2a_ledger.anchors.cadence import complaints
 from a2a_ledger.anchors.kept import Elsewhere, heads_elsewhere
+from a2a_ledger.anchors.last_round import complaints
 from a2a_ledger.audit.events import EventPass
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.audit.form import check_ledger

@@ -37,7 +37,7 @@ def show(session: Session) -> None:
     Each is checked: the holder's own signature, and that it is over these events.
     """
     from a2a_ledger.anchors import anchors_of, time_roots  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.anchors.cadence import complaints  # noqa: PLC0415 - same
+    from a2a_ledger.anchors.last_round import complaints  # noqa: PLC0415 - same
     from a2a_ledger.anchors.peers.held_now import alarms, held_now  # noqa: PLC0415 - same
 
     with session.reading() as ledger:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.audit import AuditReport
     from a2a_ledger.cli.session import Session
     from a2a_ledger.contract import Profile
+    from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.policy import Policy
     from a2a_ledger.replay import ReplayReport
     from a2a_ledger.store import Store
@@ -131,7 +132,10 @@ def export(  # noqa: PLR0913 - one argument an option
     with_report: bool,
     withhold: tuple[str, ...],
 ) -> None:
-    """Write evidence that others can verify: a task, context or peer."""
+    """Write evidence that others can verify: a task, context or peer.
+
+    Where config.toml names a timestamp authority and its roots, it is asked for a token first, once a minute at most.
+    """
     from a2a_ledger.cli.target import STDOUT, check_file, check_stdout  # noqa: PLC0415 - only this verb needs it
     from a2a_ledger.export import (  # noqa: PLC0415 - a heavy import belongs to the verb
         export_context,
@@ -151,6 +155,7 @@ def export(  # noqa: PLR0913 - one argument an option
                 second_mark = [ledger.mark.apart.parent] if ledger.mark else []
                 check_file(out, force=force, kept_out=[session.path, *second_mark])
             sizes = [_size_of(ledger.store, path) for path in since]
+            _stamp(ledger)
             place = held if piped else out
             if peer is not None:
                 wanted = find_peer(ledger.store, peer)["peer"]
@@ -270,6 +275,14 @@ def audit(context: click.Context, session: Session, *, earlier: tuple[Path, ...]
 
 
 VERBS = (replay, export, verify, audit)
+
+
+def _stamp(ledger: ContractLedger) -> None:
+    """Have the head stamped that the export will go under, or a later one; without a token it is exported too."""
+    from a2a_ledger.anchors.stamping import stamp_before_export  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    if problem := stamp_before_export(ledger):
+        note(clean(f"No time token over the newest events: {problem}."))
 
 
 def _size_of(store: Store, file: Path) -> int:
