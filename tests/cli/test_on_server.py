@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+from a2a_ledger.cli.unfinished import VERIFIER
 from a2a_ledger.errors import StoreError, UnreachableError
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.store import Server
@@ -126,6 +128,37 @@ def test_a_server_that_is_not_there_leaves_no_directory(home: Path) -> None:
     with pytest.raises(UnreachableError):
         ContractLedger.open(home / "audit", server=Server("postgresql://127.0.0.1:1/none"))
     assert not (home / "audit").exists()
+
+
+def test_a_server_that_ends_every_connection_stops_neither_writers_nor_followers(home: Path, server: Server) -> None:
+    with ContractLedger.open(home / "audit", server=server) as ledger:
+        log = Logbook(store=ledger.store)
+        log.stuck()
+        reached(ledger)
+        end_connections(server)
+        log.stuck()  # recorded, and judged by the follower's thread, over new connections
+        reached(ledger)
+        assert [len(ledger.store.streams(kind)) for kind in ("task:", "findings:")] == [2, 2]
+
+
+def end_connections(server: Server) -> None:
+    """End every connection of a ledger's processes, and wait until each is gone."""
+    theirs = "SELECT pid FROM pg_stat_activity WHERE application_name = 'a2a-ledger'"
+    with psycopg.connect(server.url, autocommit=True) as owner:
+        ended = {pid for (pid,) in owner.execute(theirs)}
+        assert ended
+        for pid in ended:
+            owner.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        while ended & {pid for (pid,) in owner.execute(theirs)}:
+            time.sleep(0.01)
+
+
+def reached(ledger: ContractLedger) -> None:
+    """Wait until the verifier has read all of the log."""
+    deadline = time.monotonic() + 60
+    while ledger.store.position(VERIFIER) != ledger.store.size():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_what_needs_files_is_refused(run: Run, audit: Path, home: Path) -> None:

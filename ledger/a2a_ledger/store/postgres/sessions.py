@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import select
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -116,14 +117,24 @@ class Sessions:
     @contextmanager
     def lent(self) -> Generator[Line]:
         """Lend a connection outside of any transaction; one that broke is not lent again."""
-        with self._lock:
-            line = self._idle.pop() if self._idle else None
-        if line is None:
-            line = Line(self.connect())
+        line = self._idle_line() or Line(self.connect())
         try:
             yield line
         finally:
             self._take_back(line)
+
+    def _idle_line(self) -> Line | None:
+        """Return an idle connection; one that the server has sent something to was ended by it, and is dropped."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                line = self._idle.pop()
+            news = select.poll()
+            news.register(line.connection.fileno(), select.POLLIN)
+            if not news.poll(0):
+                return line
+            line.connection.close()
 
     def _take_back(self, line: Line) -> None:
         idle = line.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
