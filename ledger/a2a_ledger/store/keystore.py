@@ -244,9 +244,8 @@ class KeyStore:
     def _task_key(self, stream: str) -> bytes:
         wanted = stream.removeprefix(_TASK)
         with self.connections.reading() as connection:
-            row: tuple[bytes] | None = connection.execute(
-                "SELECT key FROM stream_keys WHERE id >= ? AND id < ?", (wanted, wanted + "g")
-            ).fetchone()
+            asked = "SELECT key FROM stream_keys WHERE id >= ? AND id < ?"
+            row: tuple[bytes] | None = connection.execute(asked, (wanted, wanted + "g")).fetchone()
         if row is None or task_id(row[0]) != wanted:
             raise MissingKeysError(
                 f"expected the key of the stream {stream} in {self._place}, found none",
@@ -390,14 +389,12 @@ def _insert_keys(connection: sqlite3.Connection, keys: Sequence[bytes]) -> None:
 
 
 def _named_key(connection: sqlite3.Connection, stream: str) -> bytes | None:
-    row: tuple[bytes] | None = connection.execute(
-        "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = ?", (stream,)
-    ).fetchone()
+    asked = "SELECT key FROM streams JOIN stream_keys USING (id) WHERE stream = ?"
+    row: tuple[bytes] | None = connection.execute(asked, (stream,)).fetchone()
     return None if row is None else row[0]
 
 
 def _redaction(connection: sqlite3.Connection, peer: str) -> tuple[str, bytes] | None:
-    row: tuple[str, bytes] | None = connection.execute(
-        "SELECT k, key FROM redaction_keys WHERE peer = ?", (peer,)
-    ).fetchone()
+    asked = "SELECT k, key FROM redaction_keys WHERE peer = ?"
+    row: tuple[str, bytes] | None = connection.execute(asked, (peer,)).fetchone()
     return row
