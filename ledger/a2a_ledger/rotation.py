@@ -72,8 +72,8 @@ def rotate(
             f"the {role} key lies with a signer process, which signs no hand-over: whoever got into this process would "
             "have it name a key of their own",
             hint=f"stop the signer; move {role}.pem from its folder to {ring.folder}, and nothing else; "
-            f"a2a-ledger keys rotate --role {role}; move the new {role}.pem to the signer's folder; start it; a2a-ledger keys use "
-            "unix:SOCKET",
+            f"a2a-ledger keys rotate --role {role}; move the new {role}.pem to the signer's folder; start it; "
+            "a2a-ledger keys use unix:SOCKET",
         )
     with _signing_stopped(ledger, role):
         new = _make(ledger, ring, role, to)

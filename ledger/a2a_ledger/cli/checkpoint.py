@@ -71,7 +71,7 @@ def show(context: click.Context, session: Session) -> None:
         shown = {"size": head.size, "root": head.root.hex()} if head else None
         print_json({"origin": ledger.origin, "checkpoint": shown, "events": size, "anchored_size": anchored})
     elif head is None:
-        click.echo(f"{ledger.origin}: {counted(size, 'event')}, no signed head yet.")
+        click.echo(f"{ledger.origin}: {counted(size, 'event')}, no signed head yet; none is anchored.")
     else:
         click.echo(f"{ledger.origin}: head of {counted(head.size, 'event')}, root {head.root.hex()}")
         held = f"anchored up to {anchored}" if anchored else "no head is anchored"

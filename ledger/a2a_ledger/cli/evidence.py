@@ -348,6 +348,9 @@ def _print_audit(report: AuditReport) -> None:
     if report.uncovered:
         their = "its" if report.uncovered == 1 else "their"
         click.echo(f"{counted(report.uncovered, 'event')} no head covers yet: {their} removal could not be seen.")
+    later = report.events - report.anchored_size
+    if report.anchored_size and later > 0:
+        click.echo(f"{counted(later, 'later event')} {'is' if later == 1 else 'are'} recorded, not anchored.")
     for line in report.notes:
         click.echo(clean(line))
     rows = [
