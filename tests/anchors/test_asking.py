@@ -19,6 +19,8 @@ class Handler(BaseHTTPRequestHandler):
     """Answers by the path that is asked for."""
 
     hang = threading.Event()
+    read = threading.Semaphore(0)
+    gone = threading.Event()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -31,6 +33,16 @@ class Handler(BaseHTTPRequestHandler):
                 self._answer(200, b"x" * (MAX_ANSWER + 1))
             case "/w/hang":
                 self.hang.wait(20)
+            case "/w/header":
+                self._drip(b"HTTP/1.1 200 OK\r\nX-A: ", b"a")
+            case "/w/continue":
+                self._drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
+            case "/w/chunk":
+                self._drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"a")
+            case "/w/trailer":
+                self._drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: ", b"a")
+            case "/w/body":
+                self._drip(b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n", b"a")
             case _:
                 self.wfile.write(b"no http at all\r\n\r\n")
         self.close_connection = True
@@ -42,6 +54,15 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def _drip(self, begin: bytes, more: bytes) -> None:
+        """Give a beginning, and a part for each that was read: what is asked for never ends."""
+        try:
+            self.wfile.write(begin)
+            while self.read.acquire(timeout=20):
+                self.wfile.write(more)
+        except OSError:
+            self.gone.set()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Say nothing."""
@@ -60,6 +81,8 @@ def url() -> Iterator[str]:
         thread.join()
         server.server_close()
         Handler.hang.clear()
+        Handler.read = threading.Semaphore(0)
+        Handler.gone.clear()
 
 
 def post(url: str, body: bytes = b"", timeout: float = 10) -> Answer:
@@ -83,6 +106,23 @@ def test_what_does_not_end_well_is_said(url: str) -> None:
         post(f"{url}/garbage")
     with pytest.raises(AnchorError, match="no answer"):
         post("http://127.0.0.1:1/")
+
+
+@pytest.mark.parametrize("part", ["header", "continue", "chunk", "trailer", "body"])
+def test_one_deadline_is_for_every_part_of_an_answer(url: str, part: str) -> None:
+    """The clock goes on by a second with each look at it, and so does the answer: it is never silent for long."""
+    now = iter(range(1000))
+
+    def clock() -> float:
+        Handler.read.release()
+        return next(now)
+
+    with pytest.raises(AnchorError, match="no whole answer within 30 s"):
+        ask("POST", f"{url}/{part}", b"-", {}, timeout=30, clock=clock)
+    assert next(now) == 31, "looked at from second 0 to 30"
+    for _ in range(20):
+        Handler.read.release()
+    assert Handler.gone.wait(20), "the connection is closed"
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,20 @@ submission goes where the settings say or nowhere, and what is answered is bytes
 from __future__ import annotations
 
 import http.client
+import io
+import socket
 import ssl
 import time
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
 from a2a_ledger.errors import AnchorError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from _typeshed import WriteableBuffer
 
 MAX_ANSWER: Final = 256 * 1024  # bytes; the longest answer of use is a time token with its certificates
 TIMEOUT: Final = 10.0  # seconds for one answer
@@ -54,8 +58,34 @@ def check_url(url: str, *, plain: bool = False) -> SplitResult:
     return parts
 
 
+class _Received(io.RawIOBase):
+    """What a connection brings; each single read of it ends when the time for all of it is over."""
+
+    def __init__(self, connected: socket.socket, left: Callable[[], float]) -> None:
+        self._connected = connected
+        self._left = left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        self._connected.settimeout(self._left())
+        return self._connected.recv_into(buffer)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Be read as `http.client` reads a socket: header, chunk sizes and body come through here alike."""
+        return io.BufferedReader(self)
+
+
 def ask(  # noqa: PLR0913 - the parts of a request
-    method: str, url: str, body: bytes, headers: Mapping[str, str], *, timeout: float = TIMEOUT, plain: bool = False
+    method: str,
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    timeout: float = TIMEOUT,
+    plain: bool = False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Answer:
     """Send one request and return what is answered, whatever its status.
 
@@ -64,26 +94,34 @@ def ask(  # noqa: PLR0913 - the parts of a request
         url: see `check_url`.
         body: of the request.
         headers: of the request.
-        timeout: seconds for all of it.
+        timeout: seconds for all of it, but for the look-up of the host's name: that has the resolver's own limit.
         plain: see `check_url`.
+        clock: seconds of a clock that never goes back.
 
     Raises:
         AnchorError: no whole answer within the time, or one that is too long.
         UsageError: the url may not be asked.
     """
     parts = check_url(url, plain=plain)
-    deadline = time.monotonic() + timeout
-    connection = _connect(parts, timeout)
+    deadline = clock() + timeout
+
+    def left() -> float:
+        if (rest := deadline - clock()) <= 0:
+            raise TimeoutError
+        return rest
+
+    connection = _connection(parts)
     try:
+        connected = connection.sock = _connect(parts, connection.port, left)
         connection.request(method, parts.path or "/", body or None, dict(headers))
-        answer = connection.getresponse()
+        answer = http.client.HTTPResponse(cast("socket.socket", _Received(connected, left)), method=method)
+        answer.begin()
         received = bytearray()
         while chunk := answer.read1(_CHUNK):
             received += chunk
             if len(received) > MAX_ANSWER:
                 raise AnchorError(f"{url}: expected an answer of at most {MAX_ANSWER} bytes, found a longer one")
-            if time.monotonic() > deadline:
-                raise AnchorError(f"{url}: no whole answer within {timeout:g} s")
+            left()
     except TimeoutError:
         raise AnchorError(f"{url}: no whole answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException) as problem:
@@ -94,11 +132,36 @@ def ask(  # noqa: PLR0913 - the parts of a request
     return Answer(answer.status, media_type, bytes(received))
 
 
-def _connect(parts: SplitResult, timeout: float) -> http.client.HTTPConnection:
-    host, port = parts.hostname or "", parts.port
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=timeout)
-    return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
+def _connection(parts: SplitResult) -> http.client.HTTPConnection:
+    """Return what writes the request; it is given its socket."""
+    kind = http.client.HTTPConnection if parts.scheme == "http" else http.client.HTTPSConnection
+    return kind(parts.hostname or "", parts.port)
+
+
+def _connect(parts: SplitResult, port: int, left: Callable[[], float]) -> socket.socket:
+    """Reach one of a host's addresses, all of them within the time that is left.
+
+    Raises:
+        TimeoutError: none was reached in time.
+        OSError: none could be reached, or its certificate does not hold.
+    """
+    host = parts.hostname or ""
+    problem = OSError("the name of the host has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        connected = socket.socket(family, kind, protocol)
+        try:
+            connected.settimeout(left())
+            connected.connect(address)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if parts.scheme == "http":
+                return connected
+            connected.settimeout(left())
+            return ssl.create_default_context().wrap_socket(connected, server_hostname=host)
+        except OSError as failed:
+            connected.close()
+            left()
+            problem = failed
+    raise problem
 
 
 def _is_here(host: str) -> bool:
