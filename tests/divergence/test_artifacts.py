@@ -99,6 +99,8 @@ def test_a_push_of_a_whole_finished_task_counts() -> None:
         ({"raw": "AAAA"}, {"raw": "AAAB"}),
         ({"url": "https://x/1"}, {"url": "https://x/2"}),
         ({"text": "x"}, {"data": "x"}),
+        ({"text": "x", "url": "https://x/1"}, {"text": "x", "url": "https://x/2"}),
+        ({"file": {"bytes": "AAAA", "uri": "https://x/1"}}, {"file": {"bytes": "AAAA", "uri": "https://x/2"}}),
     ],
 )
 def test_every_kind_of_part_counts(before: JsonObject, after: JsonObject) -> None:
@@ -107,6 +109,22 @@ def test_every_kind_of_part_counts(before: JsonObject, after: JsonObject) -> Non
     for part in (before, after):
         listed: list[Json] = [{"artifactId": "A1", "parts": [part]}]
         story.polled("completed", artifacts=listed)
+    assert only(story).rule == "artifact-rewritten"
+
+
+BOTH: JsonObject = {"file": {"bytes": "AA==", "uri": "https://x/1"}}
+
+
+@pytest.mark.parametrize("kept", [{"raw": "AA"}, {"raw": "AA==\n"}, {"url": "https://x/1"}, BOTH])
+def test_a_copy_with_one_of_two_contents_of_a_part_is_no_other_artifact(kept: JsonObject) -> None:
+    story = Story()
+    chunk: JsonObject = {"taskId": "T1", "contextId": "C1", "artifact": {"artifactId": "A1", "parts": [BOTH]}}
+    streamed(story, {"artifactUpdate": {**chunk, "lastChunk": True}}, update("completed"))
+    listed: list[Json] = [{"artifactId": "A1", "parts": [kept]}]
+    story.polled("completed", artifacts=listed)
+    assert story.findings() == []
+    other: list[Json] = [{"artifactId": "A1", "parts": [{"raw": "AAAB"}]}]
+    story.polled("completed", artifacts=other)
     assert only(story).rule == "artifact-rewritten"
 
 

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from a2a.compat.v0_3.conversions import to_compat_message
+from a2a.compat.v0_3.types import Message as OldMessage
 from a2a.types import Message, Task
 from google.protobuf.json_format import MessageToDict, ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_ledger.wire import Running, answer_contents, payload_digest, repeated_members, request_contents
-from a2a_ledger.wire.contents import MOST_ARTIFACTS, MOST_MESSAGES, Piece
+from a2a_ledger.wire.contents import MOST_ARTIFACTS, MOST_MESSAGES
+from a2a_ledger.wire.pieces import Piece
 from a2a_ledger.wire.sse import SseParser, data_of
 
 if TYPE_CHECKING:
     from a2a_ledger.events import JsonObject
+    from a2a_ledger.wire import Content
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 NUMBER = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -151,6 +154,65 @@ def test_octets_that_differ_and_texts_that_are_no_base64(one: str, other: str) -
     assert digest_of(part(raw=one)) != digest_of(part(raw=other))
 
 
+def content_of(*parts: JsonObject) -> Content:
+    body = json.dumps({"message": {"messageId": "m1", "role": "agent", "parts": [*parts]}}).encode()
+    said = answer_contents(body, 200).message
+    assert said is not None
+    assert said.content is not None
+    return said.content
+
+
+BOTH: JsonObject = {"file": {"bytes": "YQ==", "uri": "https://x/1"}}
+TEXT_AND_URL: JsonObject = {"text": "x", "url": "https://x/1"}
+TEXT_AND_NO_DATA: JsonObject = {"text": "x", "data": {}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([BOTH], [{"file": {"bytes": "YQ==", "uri": "https://x/2"}}]),
+        ([BOTH], [{"file": {"bytes": "Yg==", "uri": "https://x/1"}}]),
+        ([BOTH], [{"file": {"bytes": "Yg=="}}]),
+        ([BOTH], [{"file": {"uri": "https://x/2"}}]),
+        ([BOTH], []),
+        ([TEXT_AND_URL], [{"text": "x", "url": "https://x/2"}]),
+        ([TEXT_AND_URL], [{"text": "y"}]),
+        ([TEXT_AND_URL], [{"text": "y", "url": "https://x/1"}]),
+        ([BOTH, {"url": "https://x/3"}], [{"raw": "YQ=="}, {"url": "https://x/4"}]),
+    ],
+)
+def test_of_a_part_with_two_contents_both_are_compared(one: list[JsonObject], other: list[JsonObject]) -> None:
+    before: JsonObject = {"text": "before"}
+    left, right = content_of(before, *one), content_of(before, *other)
+    assert not left.is_as(right)
+    assert not right.is_as(left)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([BOTH], [{"raw": "YQ", "url": "https://x/1"}]),
+        ([BOTH], [{"file": {"uri": "https://x/1"}}]),
+        ([BOTH, {"url": "https://x/3"}], [{"raw": "YQ=="}, {"url": "https://x/3"}]),
+        ([{"text": "a"}, TEXT_AND_URL, {"text": "b"}], [{"text": "axb"}]),
+        ([{"text": "x"}], [{"text": "x", "url": "", "data": None}]),
+        ([{"text": "x"}], [TEXT_AND_NO_DATA]),
+    ],
+)
+def test_a_content_that_one_side_leaves_out_is_not_compared(one: list[JsonObject], other: list[JsonObject]) -> None:
+    left, right = content_of(*one), content_of(*other)
+    assert left.is_as(right)
+    assert right.is_as(left)
+
+
+def test_what_the_sdk_of_0_3_keeps_of_a_file_in_two_ways() -> None:
+    told = OldMessage.model_validate(
+        {"messageId": "m1", "role": "agent", "parts": [{"kind": "file", **BOTH}], "kind": "message"}
+    )
+    (kept,) = told.model_dump(mode="json", by_alias=True, exclude_none=True)["parts"]
+    assert content_of(kept).is_as(content_of(BOTH))
+
+
 @pytest.mark.parametrize("starred", [True, False])
 def test_a_text_with_a_secret_starred_out_is_not_compared(starred: bool) -> None:
     body = b'{"message":{"messageId":"m1","role":"agent","parts":[{"text":"key ****"}]}}'
@@ -189,7 +251,7 @@ def test_a_text_may_be_cut_anywhere(text: str, data: st.DataObject) -> None:
     running = Running()
     for chunk in chunks:
         running.add([Piece("text", chunk)] if chunk else [])
-    assert running.digest() == Running([Piece("text", text)] if text else []).digest()
+    assert running.content() == Running([Piece("text", text)] if text else []).content()
 
 
 @settings(max_examples=30, deadline=None)
@@ -200,8 +262,8 @@ def test_a_copy_goes_on_by_itself(texts: tuple[str, ...], kinds: tuple[str, ...]
     other = running.copy()
     running.add([second])
     other.add([third])
-    assert running.digest() == Running([first, second]).digest()
-    assert other.digest() == Running([first, third]).digest()
+    assert running.content() == Running([first, second]).content()
+    assert other.content() == Running([first, third]).content()
 
 
 UPDATE = '{"taskId":"T1","contextId":"C1","status":{"state":"TASK_STATE_WORKING","n":1}}'
@@ -239,8 +301,8 @@ def test_what_says_nothing_is_told_by_its_octets(body: bytes) -> None:
 
 def test_a_text_that_looks_like_two_parts_is_one() -> None:
     parted = Running([Piece("text", "a"), Piece("uri", "b"), Piece("text", "c")])
-    assert parted.digest() != Running([Piece("text", "abc")]).digest()
-    assert parted.digest() != Running([Piece("text", "a"), Piece("uri", "bc")]).digest()
+    assert parted.content() != Running([Piece("text", "abc")]).content()
+    assert parted.content() != Running([Piece("text", "a"), Piece("uri", "bc")]).content()
 
 
 @pytest.mark.parametrize(

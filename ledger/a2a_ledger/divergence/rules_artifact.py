@@ -48,10 +48,10 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
     for one in said.artifacts:
         artifact = matter.case.spoken.artifacts.get((task, one.id))
         if artifact is not None and artifact.closed is not None and one.pieces is not None:
-            digest = Running(one.pieces).digest()
-            if digest in {None, artifact.closed.digest} or artifact.closed.digest is None:
+            content = Running(one.pieces).content()
+            if artifact.closed.content is None or content.is_as(artifact.closed.content):
                 continue
-            if state in TERMINAL or (one.pieces and digest not in artifact.partly):
+            if state in TERMINAL or (one.pieces and not content.is_among(artifact.partly)):
                 yield from _rewritten(matter, artifact.closed, one, "replaced")
 
 
@@ -62,15 +62,15 @@ def _chunk(matter: Matter, artifact: Artifact, closed: Closed, chunk: ArtifactCo
     answers = ref(matter.record.data, "answers")
     if answers is None or answers["c"] != closed.answers:
         told = artifact.laid_together(answers["c"], chunk) if answers is not None and chunk.last else None
-        if told is not None and closed.digest not in {None, told.digest()}:
+        if told is not None and closed.content is not None and not told.content().is_as(closed.content):
             yield from _rewritten(matter, closed, chunk, "replaced")
         return
-    digest = Running(chunk.pieces).digest()
-    if digest in artifact.chunks or digest == closed.digest:
+    content = Running(chunk.pieces).content()
+    if content.is_among(artifact.chunks) or (closed.content is not None and content.is_as(closed.content)):
         return
     if chunk.append:
         yield from _rewritten(matter, closed, chunk, "appended")
-    elif closed.digest is not None:
+    elif closed.content is not None:
         yield from _rewritten(matter, closed, chunk, "replaced")
 
 
@@ -117,9 +117,10 @@ def _says_nothing_new(matter: Matter, said: Contents, ended: Ended) -> bool:
         return artifact is not None and bool(said.chunk.pieces) and _came_before(artifact, said.chunk)
     if said.message is not None and said.message.id is not None:
         known = matter.case.spoken.messages.get(said.message.id)
-        return known is not None and said.message.digest in known.digests
+        spoken = said.message.content
+        return known is not None and spoken is not None and spoken.is_among(known.contents)
     return False
 
 
 def _came_before(artifact: Artifact, chunk: ArtifactContent) -> bool:
-    return Running(chunk.pieces or ()).digest() in artifact.chunks
+    return Running(chunk.pieces or ()).content().is_among(artifact.chunks)

@@ -54,9 +54,11 @@ def history_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
 def _changed(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Finding]:
     found: dict[str, Known] = {}
     for one in history:
-        comparable = one.digest is not None or one.is_empty
+        comparable = one.content is not None or one.is_empty
         known = None if one.id is None or not comparable else matter.case.spoken.messages.get(one.id)
-        if known is None or one.digest in known.digests or len(known.digests) >= CONTENTS:
+        if known is None or len(known.contents) >= CONTENTS:
+            continue
+        if one.content is not None and one.content.is_among(known.contents):
             continue
         found[one.id or ""] = known
         if len(found) == MOST:
@@ -110,9 +112,10 @@ def _gone(matter: Matter, said: Contents, shown: Shown) -> Iterator[Finding]:
         return
     listed = (*said.history, said.status) if said.status is not None else said.history
     ids = {one.id for one in listed} - {None}
-    contents = {one.digest for one in listed} - {None}
+    contents = {digest for one in listed for digest in _digests(one)}
     held = [
-        one.id in ids or one.digest in contents or (one.id is None and one.digest is None) for one in shown.messages
+        one.id in ids or not contents.isdisjoint(_digests(one)) or (one.id is None and one.content is None)
+        for one in shown.messages
     ]
     if all(held):
         return
@@ -131,6 +134,10 @@ def _gone(matter: Matter, said: Contents, shown: Shown) -> Iterator[Finding]:
     whole = shown.length == len(shown.messages) and said.history_length == len(said.history)
     if asked is not None and asked.history_length is None and whole:
         yield _finding(matter, "shrunk", "shrunk", observed, shown.evidence, certainty="suspected")
+
+
+def _digests(one: MessageContent) -> tuple[str, ...]:
+    return () if one.content is None else (one.content.digest, *one.content.singly)
 
 
 def _finding(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from a2a_ledger.divergence.finding import Evidence, Finding
     from a2a_ledger.divergence.matter import Matter
     from a2a_ledger.events import Json
-    from a2a_ledger.wire import Contents
+    from a2a_ledger.wire import Content, Contents
 
 _MOST = 16
 
@@ -36,25 +36,25 @@ def duplicate_id(matter: Matter, said: Contents) -> Iterator[Finding]:
     """
     for pointer, one in (("/message", said.message), ("/status/message", said.status)):
         known = None if one is None or one.id is None else matter.case.spoken.messages.get(one.id)
-        if one is None or known is None or one.digest is None:
+        if one is None or known is None or one.content is None:
             continue
-        if one.digest not in known.digests and len(known.digests) < CONTENTS:
+        if not one.content.is_among(known.contents) and len(known.contents) < CONTENTS:
             yield _twice(matter, "message", one.id or "", pointer, known.evidence)
-    messages = [(one.id, one.digest) for one in (*said.history, said.status) if one is not None]
+    messages = [(one.id, one.content) for one in (*said.history, said.status) if one is not None]
     for name in _differing(messages):
         if name not in matter.case.spoken.messages:  # else it has been said above, or is the history's divergence
             yield _twice(matter, "message", name, "/history")
-    artifacts = [(one.id, Running(one.pieces).digest() if one.pieces else None) for one in said.artifacts]
+    artifacts = [(one.id, Running(one.pieces).content() if one.pieces else None) for one in said.artifacts]
     for name in _differing(artifacts):
         yield _twice(matter, "artifact", name, "/artifacts")
 
 
-def _differing(listed: Iterable[tuple[str | None, str | None]]) -> list[str]:
+def _differing(listed: Iterable[tuple[str | None, Content | None]]) -> list[str]:
     """Return the ids that stand with two contents."""
-    first: dict[str, str] = {}
+    first: dict[str, Content] = {}
     found: dict[str, None] = {}
-    for name, digest in listed:
-        if name is not None and digest is not None and first.setdefault(name, digest) != digest:
+    for name, told in listed:
+        if name is not None and told is not None and not first.setdefault(name, told).is_as(told):
             found[name] = None
     return list(found)[:_MOST]
 

@@ -15,7 +15,7 @@ from a2a_ledger.wire import SILENCE, TERMINAL, Running
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.divergence.finding import Evidence
-    from a2a_ledger.wire import ArtifactContent, Contents, MessageContent
+    from a2a_ledger.wire import ArtifactContent, Content, Contents, MessageContent
 
 MESSAGES = 512
 """Messages of one task that are remembered, the newest."""
@@ -37,7 +37,7 @@ class Known:
     """One message: where its id was seen first, and the contents that it was seen with."""
 
     evidence: Evidence
-    digests: tuple[str, ...]
+    contents: tuple[Content, ...]
     ours: bool = False
     answered: int | None = None
     """Version of the peer's first good answer to our request with it."""
@@ -53,13 +53,13 @@ class Shown(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """When an artifact was complete, and as what; `digest` None: that is not known."""
+    """When an artifact was complete, and as what; `content` None: that is not known."""
 
     evidence: Evidence
     value: str
     """last-chunk, or the terminal state."""
     answers: str | None
-    digest: str | None
+    content: Content | None
 
 
 @dataclass(slots=True)
@@ -72,9 +72,9 @@ class Artifact:
     What a stream says behind a snapshot is not laid onto it: chunks that it was taken with may come once more, and
     those of the moment in which it was taken may come in neither.
     """
-    partly: dict[str, None] = field(default_factory=dict[str, None])
-    """Digests of what it was while it grew: a peer's store may lag behind its streams."""
-    chunks: dict[str, None] = field(default_factory=dict[str, None])
+    partly: dict[Content, None] = field(default_factory=dict["Content", None])
+    """What it was while it grew: a peer's store may lag behind its streams."""
+    chunks: dict[Content, None] = field(default_factory=dict["Content", None])
     closed: Closed | None = None
 
     def laid_together(self, stream: str, chunk: ArtifactContent) -> Running | None:
@@ -126,13 +126,13 @@ class Spoken:
         self._artifacts(record, evidence, task, answers_c, said)
 
     def _message(self, evidence: Evidence, said: MessageContent, *, ours: bool = False) -> None:
-        if said.id is None or said.digest is None:
+        if said.id is None or said.content is None:
             return
         known = self.messages.get(said.id)
         if known is None:
-            keep(self.messages, said.id, Known(evidence, (said.digest,), ours), MESSAGES)
-        elif said.digest not in known.digests and len(known.digests) < CONTENTS:
-            known.digests += (said.digest,)
+            keep(self.messages, said.id, Known(evidence, (said.content,), ours), MESSAGES)
+        elif said.content not in known.contents and len(known.contents) < CONTENTS:
+            known.contents += (said.content,)
 
     # ---- artifacts
 
@@ -147,7 +147,7 @@ class Spoken:
             for (owner, _), artifact in self.artifacts.items():
                 running = artifact.streams.get(stream)
                 if owner == task and running is not None and artifact.closed is None:
-                    artifact.closed = Closed(evidence, state or "", answers, running.digest())
+                    artifact.closed = Closed(evidence, state or "", answers, running.content())
 
     def _artifact(self, task: str, name: str) -> Artifact:
         found = self.artifacts.get((task, name))
@@ -173,11 +173,11 @@ class Spoken:
         running = Running(one.pieces)
         if artifact.closed is None:
             if state in TERMINAL:
-                artifact.closed = Closed(evidence, state or "", answers, running.digest())
+                artifact.closed = Closed(evidence, state or "", answers, running.content())
             else:
-                keep(artifact.partly, running.digest(), None, CHUNKS)
-        elif artifact.closed.digest is None and state in TERMINAL:
-            artifact.closed = artifact.closed._replace(digest=running.digest())
+                keep(artifact.partly, running.content(), None, CHUNKS)
+        elif artifact.closed.content is None and state in TERMINAL:
+            artifact.closed = artifact.closed._replace(content=running.content())
 
     def _chunk(self, artifact: Artifact, chunk: ArtifactContent, evidence: Evidence, stream: str) -> None:
         running = artifact.laid_together(stream, chunk)
@@ -185,11 +185,11 @@ class Spoken:
         keep(artifact.streams, stream, running, STREAMS)
         if artifact.closed is None:
             if running is not None:
-                keep(artifact.partly, running.digest(), None, CHUNKS)
+                keep(artifact.partly, running.content(), None, CHUNKS)
             if chunk.last:
-                artifact.closed = Closed(evidence, "last-chunk", stream, None if running is None else running.digest())
+                artifact.closed = Closed(evidence, "last-chunk", stream, None if running is None else running.content())
         if chunk.pieces:
-            keep(artifact.chunks, Running(chunk.pieces).digest(), None, CHUNKS)
+            keep(artifact.chunks, Running(chunk.pieces).content(), None, CHUNKS)
 
 
 def keep(held: dict[_K, _V], key: _K, value: _V, most: int) -> None:

@@ -18,13 +18,14 @@ from a2a_ledger.wire import TERMINAL, Running
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.reconcile.side import TaskSide
+    from a2a_ledger.wire import Content
 
 
 class _Told(NamedTuple):
     """Something that the agent said under an id; `content` None: it cannot be compared."""
 
     n: int
-    content: object
+    content: Content | None
 
 
 @dataclass(slots=True)
@@ -75,10 +76,10 @@ def compare_statements(a: TaskSide, b: TaskSide) -> tuple[Legs, list[Difference]
             if other is None:
                 legs.only_a += 1
                 continue
-            if None in (told.content, other.content):
+            if told.content is None or other.content is None:
                 legs.both += 1
                 legs.cannot_tell += 1
-            elif told.content == other.content:
+            elif told.content.is_as(other.content):
                 legs.both += 1
             else:
                 legs.differ += 1
@@ -112,7 +113,7 @@ def _read_body(record: Record, made: _Statements, *, ended: bool) -> None:
     said = contents_of(record)
     for message in (said.message, said.status, *said.history):
         if message is not None and message.id is not None:
-            made.messages.setdefault(message.id, _Told(record.n, message.digest))
+            made.messages.setdefault(message.id, _Told(record.n, message.content))
     for artifact in said.artifacts if ended else ():
-        whole = None if artifact.pieces is None else Running(artifact.pieces).digest()  # however its text was cut
+        whole = None if artifact.pieces is None else Running(artifact.pieces).content()  # however its text was cut
         made.artifacts.setdefault(artifact.id, _Told(record.n, whole))

@@ -16,7 +16,6 @@ from a2a_ledger.wire.contents import (
     ArtifactContent,
     Contents,
     MessageContent,
-    Running,
     answer_contents,
     message_digest,
     payload_digest,
@@ -26,6 +25,7 @@ from a2a_ledger.wire.contents import (
 from a2a_ledger.wire.demand import Demand, challenges
 from a2a_ledger.wire.jsontext import MAX_NAME, MAX_TEXT, lift, member, objects, read_json
 from a2a_ledger.wire.leg import Headers, Leg, WireError, header, version_of
+from a2a_ledger.wire.pieces import Content, Running
 from a2a_ledger.wire.spellings import (
     EXTENSION,
     GRPC_STATUSES,
@@ -54,6 +54,7 @@ __all__ = [
     "STATES",
     "TERMINAL",
     "ArtifactContent",
+    "Content",
     "Contents",
     "Demand",
     "Headers",

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from a2a_ledger.wire.answer import unwrap
 from a2a_ledger.wire.jsontext import lift, member, objects
+from a2a_ledger.wire.pieces import TEXT, Content, Piece, Running
 from a2a_ledger.wire.sse import data_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from a2a_ledger.events import Json, JsonObject
 
@@ -29,25 +30,22 @@ MOST_ARTIFACTS = 256
 """Artifacts of a Task that are looked at, the first."""
 _DEEPEST = 64
 
-TEXT = "text"
 _UNKNOWN = "?"
 """Kind of a part that cannot be compared: nobody knows what its peer keeps of it."""
 
 
-class Piece(NamedTuple):
-    """One part's content: `text` as it is, of data and files a canonical text."""
-
-    kind: str
-    value: str
-
-
 class MessageContent(NamedTuple):
-    """One message: its id, and a digest of who said what; None: nothing that could be compared."""
+    """One message: its id, and who said what; None: nothing that could be compared."""
 
     id: str | None
-    digest: str | None
+    content: Content | None
     is_empty: bool = False
-    """It says nothing at all, so that it has no digest; that can be held against what it said before."""
+    """It says nothing at all, so that it has no content; that can be held against what it said before."""
+
+    @property
+    def digest(self) -> str | None:
+        """Digest of all that it says."""
+        return None if self.content is None else self.content.digest
 
 
 class ArtifactContent(NamedTuple):
@@ -199,53 +197,12 @@ _HTTP_ERROR = 400
 _MANY = 2**53
 
 
-class Running:
-    """The content of an artifact as its chunks come in: adjacent texts are one text, however they were cut.
-
-    It holds hash states alone, so it is as large for a long artifact as for a short one.
-    """
-
-    __slots__ = ("_is_text", "_text", "_whole")
-
-    def __init__(self, pieces: Iterable[Piece] = ()) -> None:
-        self._whole = hashlib.sha256()
-        self._text = hashlib.sha256()
-        self._is_text = False
-        self.add(pieces)
-
-    def add(self, pieces: Iterable[Piece]) -> None:
-        """Append the pieces of the next chunk."""
-        for piece in pieces:
-            octets = piece.value.encode("utf-8", "surrogatepass")
-            if piece.kind == TEXT:
-                self._text.update(octets)
-                self._is_text = True
-                continue
-            if self._is_text:
-                self._whole.update(b"text\0" + self._text.digest())
-                self._text, self._is_text = hashlib.sha256(), False
-            self._whole.update(piece.kind.encode() + b"\0" + hashlib.sha256(octets).digest())
-
-    def copy(self) -> Running:
-        """Return one that goes on from here by itself."""
-        other = Running()
-        other._whole, other._text, other._is_text = self._whole.copy(), self._text.copy(), self._is_text
-        return other
-
-    def digest(self) -> str:
-        """Return the digest of the content so far."""
-        whole = self._whole.copy()
-        if self._is_text:
-            whole.update(b"text\0" + self._text.digest())
-        return whole.hexdigest()
-
-
 def _message(value: JsonObject, *, starred: bool) -> MessageContent:
     pieces = _pieces(member(value, "parts", "content"), starred=starred)
     if not pieces:
         return MessageContent(lift(member(value, "messageId"), set()), None, pieces is not None)
     running = Running([Piece("role", _role(value.get("role"))), *pieces])
-    return MessageContent(lift(member(value, "messageId"), set()), running.digest())
+    return MessageContent(lift(member(value, "messageId"), set()), running.content())
 
 
 def _role(value: Json) -> str:
@@ -285,22 +242,37 @@ def _pieces(parts: Json, *, starred: bool) -> tuple[Piece, ...] | None:
 
 def _piece(part: JsonObject) -> Piece:
     """Read one part in any spelling: 0.1 (`type`), 0.2 and 0.3 (`kind`), the 0.3 proto, 1.0."""
+    found = tuple(_members(part))
+    if len(found) > 1:  # what is empty or null beside a content is how some write that it is not there
+        found = tuple(one for one in found if one.value and one != _NULL) or found[:1]
+    if not found:
+        return Piece(_UNKNOWN, "")
+    return found[0] if len(found) == 1 else Piece("several", json.dumps([one[:2] for one in found]), found)
+
+
+_NULL = Piece("data", "null")
+
+
+def _members(part: JsonObject) -> Iterator[Piece]:
+    """Read each member of a part that is content."""
     if isinstance(text := part.get("text"), str):
-        return Piece(TEXT, text)
+        yield Piece(TEXT, text)
     if "data" in part:
         inner = part["data"]
         # The 0.3 proto wraps it once more, and data of anybody may look so: all wraps are taken off on both sides.
         while isinstance(inner, dict) and set(inner) == {"data"}:
             inner = inner["data"]
         plain = _plain(inner, 0)
-        return Piece(_UNKNOWN, "") if plain is None else Piece("data", plain)
+        if plain is not None:
+            yield Piece("data", plain)
     file = part.get("file")
     source = file if isinstance(file, dict) else part
     octets = member(source, "bytes", "fileWithBytes", "raw")
     if isinstance(octets, str):
-        return Piece("bytes", _octets(octets))
+        yield Piece("bytes", _octets(octets))
     place = member(source, "uri", "fileWithUri", "url")
-    return Piece("uri", place) if isinstance(place, str) else Piece(_UNKNOWN, "")
+    if isinstance(place, str):
+        yield Piece("uri", place)
 
 
 _STANDARD = str.maketrans("-_", "+/", "\t\n\r =")
