@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -57,10 +58,9 @@ def programs() -> Path | None:
 
 
 def _owner() -> list[str]:
-    """Return what has to stand before a command: a server never runs as root."""
-    if os.geteuid():
-        return []
-    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
+    """Return what has to stand before a command: a server never runs as root, and ends with a run that is killed."""
+    ends_with_us = ["setpriv", "--pdeathsig=INT"]
+    return ends_with_us if os.geteuid() else [*ends_with_us, "--reuid=postgres", "--regid=postgres", "--init-groups"]
 
 
 @contextmanager
@@ -83,14 +83,29 @@ def running() -> Generator[PostgresServer]:
             "initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"
         )
         assert not made.returncode, made.stderr
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c max_connections=200 -c fsync=on"
-        started = server.run(
-            "pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-w", "-t", str(_WAIT), "-o", options, "start"
-        )
-        assert not started.returncode, started.stderr + (folder / "log").read_text()
-        yield server
+        settings = ("listen_addresses=", f"unix_socket_directories={folder}", "max_connections=200", "fsync=on")
+        command = [
+            str(found / "postgres"),
+            "-D",
+            str(data),
+            *(word for setting in settings for word in ("-c", setting)),
+        ]
+        with (
+            (folder / "log").open("w") as log,
+            subprocess.Popen([*_owner(), *command], stdout=log, stderr=log, cwd="/") as process,
+        ):
+            try:
+                _wait_for(server, process)
+                yield server
+            finally:
+                process.send_signal(signal.SIGQUIT)  # at once: nothing in it is needed any more
     finally:
-        server.run("pg_ctl", "-D", str(folder / "data"), "-w", "-m", "immediate", "stop")
-        deadline = time.monotonic() + _WAIT
-        while folder.exists() and time.monotonic() < deadline:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for(server: PostgresServer, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _WAIT
+    while server.run("pg_isready", "-h", str(server.folder)).returncode:
+        assert process.poll() is None, (server.folder / "log").read_text()
+        assert time.monotonic() < deadline, (server.folder / "log").read_text()
+        time.sleep(0.05)
