@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from a2a_ledger.contract import default_profile, parse_profile
 from a2a_ledger.errors import FormatError, UsageError
 from a2a_ledger.keys import ED25519, parse_vkey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from a2a_ledger.anchors.peers.trust import PeerTrust
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from a2a_ledger.signature.card_keys import CardKey
     from a2a_ledger.store import Server
     from a2a_ledger.time_token import Certificate
+
+T = TypeVar("T")
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("enforce", "observe"),
@@ -209,13 +211,7 @@ class Settings:
             return ()
         from a2a_ledger.signature.peer_keys import read_peer_keys  # noqa: PLC0415 - heavy, and few deployments need it
 
-        path = root / str(self.card_keys)
-        try:
-            return read_peer_keys(path.read_bytes())
-        except OSError as e:
-            raise UsageError(f"setting card_keys: {path} cannot be read ({e.strerror}); expected a JWKS") from e
-        except FormatError as e:
-            raise UsageError(f"setting card_keys: {path}: {e}") from None
+        return _read_named("card_keys", root / str(self.card_keys), read_peer_keys, "; expected a JWKS")
 
     def read_profile(self, root: Path) -> Profile:
         """Return the profile in the file that `profile` names, as it is now; the shipped one without it.
@@ -253,13 +249,7 @@ class Settings:
             return None
         from a2a_ledger.anchors.witness import read_witnesses  # noqa: PLC0415 - only deployments with witnesses need it
 
-        path = root / str(self.anchor.witnesses)
-        try:
-            return read_witnesses(path.read_bytes())
-        except OSError as e:
-            raise UsageError(f"setting [anchor] witnesses: {path} cannot be read ({e.strerror})") from e
-        except (FormatError, UsageError) as e:
-            raise UsageError(f"setting [anchor] witnesses: {path}: {e}") from None
+        return _read_named("[anchor] witnesses", root / str(self.anchor.witnesses), read_witnesses)
 
     def peer_trust(self, root: Path) -> PeerTrust | None:
         """Return what the file that `anchor.peers` names says, as it is now; None: no head rides on a call.
@@ -274,13 +264,7 @@ class Settings:
             return None
         from a2a_ledger.anchors.peers.trust import read_peers  # noqa: PLC0415 - only deployments with peers need it
 
-        path = root / str(self.anchor.peers)
-        try:
-            return read_peers(path.read_bytes())
-        except OSError as e:
-            raise UsageError(f"setting [anchor] peers: {path} cannot be read ({e.strerror})") from e
-        except (FormatError, UsageError) as e:
-            raise UsageError(f"setting [anchor] peers: {path}: {e}") from None
+        return _read_named("[anchor] peers", root / str(self.anchor.peers), read_peers)
 
     def time_roots(self, root: Path) -> tuple[Certificate, ...]:
         """Return the roots of timestamp authorities in the file that `anchor.timestamp_roots` names, as it is now.
@@ -295,13 +279,7 @@ class Settings:
             return ()
         from a2a_ledger.time_token import read_roots  # noqa: PLC0415 - only deployments with an authority need it
 
-        path = root / str(self.anchor.timestamp_roots)
-        try:
-            return read_roots(path.read_bytes())
-        except OSError as e:
-            raise UsageError(f"setting [anchor] timestamp_roots: {path} cannot be read ({e.strerror})") from e
-        except FormatError as e:
-            raise UsageError(f"setting [anchor] timestamp_roots: {path}: {e}") from None
+        return _read_named("[anchor] timestamp_roots", root / str(self.anchor.timestamp_roots), read_roots)
 
     def named_files(self) -> list[str]:
         """Return the names of the files that are read because these settings name them; heads kept elsewhere apart."""
@@ -347,6 +325,16 @@ def read_settings(path: Path) -> Settings:
         return Settings(**table, limits=Limits(**limits), anchor=Anchoring(**anchor), store=Events(**store))
     except UsageError as e:
         raise UsageError(f"{path}: {e}") from None
+
+
+def _read_named(name: str, path: Path, read: Callable[[bytes], T], expected: str = "") -> T:
+    """Return what the file says that a setting names."""
+    try:
+        return read(path.read_bytes())
+    except OSError as e:
+        raise UsageError(f"setting {name}: {path} cannot be read ({e.strerror}){expected}") from e
+    except (FormatError, UsageError) as e:
+        raise UsageError(f"setting {name}: {path}: {e}") from None
 
 
 def _pop_table(path: Path, table: dict[str, Any], name: str) -> dict[str, Any]:
