@@ -7,15 +7,14 @@ the note taken away. Every step can be done again, and whoever opens the ledger 
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.codec import erased_versions
 from a2a_ledger.errors import BusyError, LedgerError, ReadOnlyError, UsageError
 from a2a_ledger.events import ContentErased
+from a2a_ledger.home import alone
 from a2a_ledger.migrating import COMPACT_PATIENCE, MIGRATING
 from a2a_ledger.store.rewrap import has_content, lies_in_clear, renew_stream
 
@@ -91,8 +90,8 @@ def erase_content(ledger: ContractLedger, task: str, *, reason: str, requested_b
     stream, keys = _stream(task), ledger.store.keys
     if not ledger.store.read_stream(stream, limit=1):
         raise UsageError(f"expected a task of this ledger, found none with the id {task}")
-    with _alone(ledger) as alone:
-        if not alone:
+    with _alone(ledger) as got:
+        if not got:
             raise BusyError("expected no other erasure at work, found one: try again when it is done")
         if keys.fact(ERASING + task) is not None:
             _finish(ledger, task)
@@ -117,8 +116,8 @@ def finish_erasures(ledger: ContractLedger) -> None:
     if ledger.read_only or not (tasks := unfinished_erasures(ledger)):
         return
     try:
-        with _alone(ledger) as alone:
-            for task in tasks if alone else ():
+        with _alone(ledger) as got:
+            for task in tasks if got else ():
                 _finish(ledger, task)
     except LedgerError as error:
         _log.warning("an erasure was begun and is not finished: %s", error)
@@ -182,12 +181,5 @@ def _alone(ledger: ContractLedger) -> Generator[bool]:
     if ledger.home is None:
         yield True
         return
-    descriptor = os.open(ledger.home.erasing_lock, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(descriptor)
+    with alone(ledger.home.erasing_lock) as got:
+        yield got

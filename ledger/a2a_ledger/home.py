@@ -11,6 +11,7 @@ DIR/signer.lock    held by whoever signs a head
 DIR/anchor.lock    held by whoever has heads anchored
 DIR/verifier.lock  held by whoever runs the followers
 DIR/erasing.lock   held by whoever erases content
+DIR/rotating.lock  held by whoever replaces or revokes a key
 DIR/peers/         heads of peers' logs that we hold
 ```
 
@@ -20,6 +21,7 @@ either nothing or a whole ledger (docs/format.md section 13).
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from contextlib import contextmanager
@@ -105,6 +107,11 @@ class LedgerHome:
         """Return the lock that whoever erases holds."""
         return self.root / "erasing.lock"
 
+    @property
+    def rotating_lock(self) -> Path:
+        """Return the lock that whoever replaces or revokes a key holds."""
+        return self.root / "rotating.lock"
+
     def key_files(self) -> list[Path]:
         """Return the files of the private keys, or of who has them, sorted by name."""
         found = [*self.keys.glob("*.pem"), *self.keys.glob("*.uri")] if self.keys.is_dir() else []
@@ -153,6 +160,27 @@ class LedgerHome:
                 f"{self.root}: expected a ledger or an empty directory, found {min(names)!r} and no ledger.db"
             )
         return False
+
+
+@contextmanager
+def alone(lock: Path) -> Generator[bool]:
+    """Hold a lock of this directory, if nobody else does; say whether it is held.
+
+    Raises:
+        StoreError: the file of the lock cannot be opened.
+    """
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise StoreError(f"cannot open the lock {lock}: {e.strerror}") from e
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(descriptor)  # gives the lock back
 
 
 @contextmanager

@@ -6,18 +6,19 @@ the next key is a file that nobody uses; afterwards the new key speaks, and `Key
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.errors import ReadOnlyError, UsageError
+from a2a_ledger.errors import BusyError, ReadOnlyError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
+from a2a_ledger.home import alone
 from a2a_ledger.key_ring import KeyRing, key_file, next_file, next_uri_file, save_uri
 from a2a_ledger.keys import KINDS, generate, handover_message, save_pem
 from a2a_ledger.signing.away import SocketSigner
 from a2a_ledger.store.log_keys import NOW, log_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
 
     from a2a_ledger.events import Event
@@ -58,8 +59,14 @@ def rotate(
 
     Raises:
         ReadOnlyError: the key is not here.
+        BusyError: another process replaces or revokes a key just now; nothing was appended.
         StoreError: the key file or the log cannot be written; nothing is lost.
     """
+    with _alone(ledger):
+        return _rotate(ledger, role, sleep, to)
+
+
+def _rotate(ledger: ContractLedger, role: str, sleep: Callable[[float], None], to: Elsewhere | None) -> Rotated:
     ring = _ring(ledger)
     old = ring.get(role)
     if old is None:
@@ -100,8 +107,14 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
 
     Raises:
         UsageError: the log names no such key, or it is revoked from there on already.
+        BusyError: another process replaces or revokes a key just now; nothing was appended.
         StoreError: the key file or the log cannot be written.
     """
+    with _alone(ledger):
+        return _revoke(ledger, key_id, size)
+
+
+def _revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
     terms = [term for term in log_keys(ledger.store).terms if term.key.key_id == key_id]
     if not terms:
         raise UsageError(f"{ledger.origin} names no key {key_id}; a2a-ledger keys list shows those that it names")
@@ -120,6 +133,25 @@ def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
         _append(ledger, _addition(ledger.origin, term.role, new, old), end)
         _put_in_place(ring, term.role)
     return Rotated(term.role, [term.key], new.verifier, _signed(ledger))
+
+
+@contextmanager
+def _alone(ledger: ContractLedger) -> Generator[None]:
+    """Be the only one who replaces or revokes a key of this ledger, from reading the keys to the last event.
+
+    Raises:
+        BusyError: another process does.
+    """
+    if ledger.home is None:
+        yield
+        return
+    with alone(ledger.home.rotating_lock) as got:
+        if not got:
+            raise BusyError(
+                f"expected nobody else to replace or revoke a key of {ledger.origin}, found another process at it; "
+                "nothing was changed: when it is done, look at `a2a-ledger keys list` and decide again"
+            )
+        yield
 
 
 def _make(ledger: ContractLedger, ring: KeyRing, role: str, to: Elsewhere | None = None) -> Signer:

@@ -10,7 +10,7 @@ import pytest
 from a2a_ledger import rotation
 from a2a_ledger.audit import audit_ledger
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
-from a2a_ledger.errors import ReadOnlyError, UsageError
+from a2a_ledger.errors import BusyError, ReadOnlyError, UsageError
 from a2a_ledger.export import export_task
 from a2a_ledger.keys import load_pem, parse_vkey, verify_handover
 from a2a_ledger.ledger import ContractLedger
@@ -20,6 +20,7 @@ from tests.evidence.forging import judged
 from tests.evidence.recorded import dispute
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import Any
 
@@ -208,3 +209,30 @@ def test_the_private_key_of_the_old_one_is_gone(tmp_path: Path) -> None:
         assert load_pem(path, ledger.origin).verifier == parse_vkey(done.new.vkey)
         assert path.stat().st_mode & 0o777 == 0o600
     assert not any(before in found.read_bytes() for found in (tmp_path / "audit" / "keys").iterdir())
+
+
+@pytest.mark.parametrize("role", ["statement", "export"])
+def test_whoever_comes_while_a_key_is_replaced_changes_nothing(tmp_path: Path, role: str) -> None:
+    with open_at(tmp_path) as ledger, open_at(tmp_path) as other:
+        log_key, refused = ledger.signers["log"].vkey, list[str]()
+
+        def meanwhile(_: float) -> None:  # between the hand-over and the end of the old key
+            attempts: list[Callable[[], object]] = [
+                lambda: rotate(other, role, sleep=wait),
+                lambda: rotate(other, "log", sleep=wait),
+                lambda: revoke(other, other.signers[role].key_id, 1),
+            ]
+            for attempt in attempts:
+                with pytest.raises(BusyError, match="nobody else to replace or revoke a key of acme/audit") as told:
+                    attempt()
+                refused.append(str(told.value))
+
+        first = rotate(ledger, role, sleep=meanwhile)
+        assert len(refused) == 3
+        assert [record.type for record in key_events(ledger)] == ["key.added.v1", "key.retired.v1"]
+        assert log_keys(other.store).speaking(role, 1 << 60) == [first.new]
+        second = rotate(other, role, sleep=wait)  # afterwards it is the new key that gives way
+        assert (second.old, log_keys(ledger.store).speaking(role, 1 << 60)) == ([first.new], [second.new])
+        story = dispute(ledger)
+        ledger.catch_up()
+        assert judged(export_task(ledger, story.tasks["t1"]).data, log_key).verdict == "verified"

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from a2a_ledger.errors import ConflictError, StoreError
+from a2a_ledger.errors import ConflictError, StoreError, UsageError
 from a2a_ledger.store.forks import forget_in_child
 
 if TYPE_CHECKING:
@@ -188,10 +188,10 @@ class GroupCommit:
             return
         try:
             self._write(group)
-        except ConflictError as error:
+        except (ConflictError, UsageError) as error:
             if len(group) == 1:
                 group[0].error = error
-            else:  # a lost race of one caller must not fail its neighbours
+            else:  # what one caller lost or may not write must not fail its neighbours
                 for call in group:
                     self._commit([call])
         except Exception as error:  # noqa: BLE001 - whatever it is, it goes to every caller of the group

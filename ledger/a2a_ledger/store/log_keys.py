@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from a2a_ledger.errors import StoreError, UsageError
+from a2a_ledger.codec import read_record, unpack_container
+from a2a_ledger.errors import FormatError, StoreError, UsageError
 from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from a2a_ledger.codec import Draft, Record
     from a2a_ledger.events import JsonObject
     from a2a_ledger.keys import Signer, Verifier
+    from a2a_ledger.store.database import Session
     from a2a_ledger.store.store import Store
     from a2a_ledger.verify.key_events import Keys
 
@@ -32,23 +33,35 @@ def log_keys(store: Store) -> Keys:
     return read_keys(_key_events(store), store.origin)
 
 
-def check_key_events(store: Store, drafts: Iterable[Draft]) -> None:
-    """Check that the key events among drafts are usable as the log stands; other drafts cost nothing here.
+def keys_in(session: Session, origin: str) -> Keys:
+    """Return what the log's own events say about its keys, as a transaction sees them.
 
     Raises:
-        UsageError: one is not: with it in the log, no reader would accept a bundle any more.
+        StoreError: one cannot be read.
     """
-    new = [draft for draft in drafts if draft.stream == "ledger" and draft.type in KEY_EVENTS]
-    if not new:
-        return
-    there = _key_events(store)
-    keys, size, known = read_keys(there, store.origin), store.size(), {record.salt for record in there}
-    for draft in new:
-        if draft.salt in known:
-            continue  # a retry of what was committed
-        fault = take_key_event(keys, draft.type, cast("JsonObject", json.loads(draft.data)), size, store.origin)
-        if fault:
-            raise UsageError(f"expected a {draft.type} that readers can use, found one that they refuse: {fault}")
+    rows: list[tuple[int, object]] = session.execute(
+        "SELECT rowid - 1, state FROM ledger_events WHERE originator_id = 'ledger' ORDER BY rowid"
+    ).fetchall()
+    try:
+        return read_keys((_in_clear(n, state) for n, state in rows), origin)
+    except FormatError as error:
+        raise StoreError(f"a key event of the log cannot be read: {error}", hint="run `a2a-ledger audit`") from error
+
+
+def _in_clear(n: int, state: object) -> Record:
+    salt, raw, _ = unpack_container(state)
+    return read_record(salt, raw, n=n, trusted=True)
+
+
+def check_key_event(keys: Keys, draft: Draft, n: int, origin: str) -> None:
+    """Check that a key event is usable behind those before it, and take it in among them.
+
+    Raises:
+        UsageError: it is not: with it in the log, no reader would accept a bundle any more.
+    """
+    fault = take_key_event(keys, draft.type, cast("JsonObject", json.loads(draft.data)), n, origin)
+    if fault:
+        raise UsageError(f"expected a {draft.type} that readers can use, found one that they refuse: {fault}")
 
 
 def _key_events(store: Store) -> list[Record]:

@@ -30,6 +30,8 @@ from a2a_ledger.codec import (
     stream_tag,
 )
 from a2a_ledger.store.cells import octets_of
+from a2a_ledger.store.log_keys import check_key_event, keys_in
+from a2a_ledger.verify.key_events import KEY_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Boxes
     from a2a_ledger.events import Ref
     from a2a_ledger.store.database import Session
+    from a2a_ledger.verify.key_events import Keys
 
 Item: TypeAlias = Draft | StoredEvent
 
@@ -105,6 +108,7 @@ class Placement:
     full: list[FullTile] = field(default_factory=list[FullTile])
     tips: dict[str, Tip] = field(default_factory=dict[str, Tip])
     bases: dict[str, Tip] = field(default_factory=dict[str, Tip])  # what the events of each stream were placed on
+    log_keys: Keys | None = None  # what the log says of its keys with these events; None: nobody had to ask
     tried: list[bytes] = field(default_factory=list[bytes])  # salts of drafts that were never placed before
 
     @property
@@ -158,6 +162,8 @@ class Placer:
             return found
         before, prev = to.tips.get(stream) or self._tips.get(stream) or self._read_tip(session, stream)
         to.bases.setdefault(stream, (before, prev))
+        if stream == "ledger" and draft.type in KEY_EVENTS:
+            self._check_key(session, draft, to)
         ver = before + 1
         key = keys.stream_key(stream)
         raw, c = self._seal(draft, ver, prev, key)
@@ -170,6 +176,19 @@ class Placer:
         n, c_hex = self._put(to, (stream, ver, draft.type, c, stream_tag(key, ver), state))
         to.tags += [(tag, n) for tag in draft.tags]
         return Appended(n, stream, ver, c_hex)
+
+    def _check_key(self, session: Session, draft: Draft, to: Placement) -> None:
+        """Refuse a key event that readers would refuse.
+
+        The keys are read after the place in the stream was taken: where another writer was faster, either they show
+        what he wrote, or nothing is written in that place.
+
+        Raises:
+            UsageError: it is one.
+        """
+        if to.log_keys is None:
+            to.log_keys = keys_in(session, self.origin)
+        check_key_event(to.log_keys, draft, to.start + len(to.events), self.origin)
 
     def _wrap(self, draft: Draft, place: Place, raw: bytes, keys: StreamKeys, to: Placement) -> bytes:
         """Return the container of a record; its large blobs go to their own table. Nonces are never used twice."""

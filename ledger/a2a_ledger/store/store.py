@@ -15,7 +15,6 @@ from a2a_ledger.codec import SEALED_ROW, Draft, Parts, Place, Record, leaf, read
 from a2a_ledger.errors import FormatError, MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.database import ALL_ROWS
-from a2a_ledger.store.log_keys import check_key_events
 from a2a_ledger.store.position import advance, read_position
 from a2a_ledger.store.raw import KEY_TABLES, raw_tables
 from a2a_ledger.store.tiles import TileReader
@@ -78,7 +77,6 @@ class Store:
         self._must_write()
         if not drafts and tracking is None:
             return []
-        check_key_events(self, drafts)
         for item in drafts:
             self.keys.prepare(item.stream)  # durable before the transaction begins
         return self.recorder.append(drafts, tracking)
@@ -91,7 +89,6 @@ class Store:
         self._must_write()
         if not drafts and tracking is None:
             return []
-        check_key_events(self, drafts)
         for item in drafts:
             if not self.keys.knows(item.stream):
                 await asyncio.to_thread(self.keys.prepare, item.stream)
