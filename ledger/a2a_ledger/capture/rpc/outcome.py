@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _DETAILS = "grpc-status-details-bin"
 _OURS = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
-"""Statuses that the library makes up when no answer came. A peer may say them too, and what only may be its word is
-not held against it: it counts as said by the peer where metadata came with it."""
+"""Statuses that the library makes up when no answer came, also after the peer's initial metadata. A peer may say them
+too, and what only may be its word is not held against it: it counts as said by the peer where metadata came with the
+status itself, which is the trailing."""
 
 _READABLE = frozenset(
     {error_details_pb2.ErrorInfo.DESCRIPTOR.full_name, error_details_pb2.BadRequest.DESCRIPTOR.full_name}
@@ -43,9 +44,10 @@ class Answered(NamedTuple):
 
 def answer_in(error: grpc.aio.AioRpcError) -> Answered | None:
     """Return what the peer said in an error; None: it said nothing, and `failure_in` tells what stopped the call."""
-    metadata = [*(error.initial_metadata() or ()), *(error.trailing_metadata() or ())]
-    if error.code() in _OURS and not metadata:
+    trailing = list(error.trailing_metadata() or ())
+    if error.code() in _OURS and not trailing:
         return None
+    metadata = [*(error.initial_metadata() or ()), *trailing]
     octets = next((value for key, value in metadata if key == _DETAILS and isinstance(value, bytes)), b"")
     return Answered(GRPC_STATUSES.get(error.code().name, 500), pairs(metadata), _status_text(error, octets), octets)
 
