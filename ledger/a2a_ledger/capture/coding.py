@@ -23,6 +23,9 @@ CUT_IN_CODING = "it breaks off in the middle of its content coding"
 
 MOST_CODINGS = 4
 _PIECE = 256 * 1024
+_WINDOW = 16 * 1024  # zlib copies all that it was given behind the end of a member: give it little at a time
+_MEMBERS, _OCTETS_A_MEMBER = 1024, 32  # a member that says one event is longer; an empty one has 20 octets
+_BETWEEN, _BETWEEN_AN_OCTET = 4 * 1024 * 1024, 16
 _GZIP, _ZLIB, _RAW = zlib.MAX_WBITS | 16, zlib.MAX_WBITS, -zlib.MAX_WBITS
 _KNOWN = frozenset({"gzip", "x-gzip", "deflate"})
 _ZLIB_HEAD = 2
@@ -83,7 +86,7 @@ def unpacked_of(headers: Headers, body: bytes) -> bytes | None:
 
 
 class Unpacking:
-    """Takes the codings of one body off as it comes, with bounded memory."""
+    """Takes the codings of one body off as it comes, with bounded memory, and in time that grows with what came."""
 
     def __init__(self, codings: tuple[str, ...]) -> None:
         """Begin a body.
@@ -96,14 +99,16 @@ class Unpacking:
         """
         if not can_unpack(codings):
             raise CodingError(f"no content coding but gzip and deflate can be read, found {', '.join(codings)}")
-        self._stages = [_Deflated() if name == "deflate" else _Gzipped() for name in reversed(codings)]
+        self._cost = _Cost()
+        self._stages = [_Deflated() if name == "deflate" else _Gzipped(self._cost) for name in reversed(codings)]
 
     def feed(self, octets: bytes) -> Iterator[bytes]:
         """Yield what the next octets say, a piece at a time; to be read to its end.
 
         Raises:
-            CodingError: they cannot be unpacked.
+            CodingError: they cannot be unpacked, or it would cost more than such a body may.
         """
+        self._cost.came += len(octets)
         yield from self._through(0, octets)
 
     def _through(self, stage: int, octets: bytes) -> Iterator[bytes]:
@@ -111,8 +116,11 @@ class Unpacking:
             if octets:
                 yield octets
             return
-        for piece in self._stages[stage].feed(octets):
-            yield from self._through(stage + 1, piece)
+        if stage > 0:
+            self._cost.between_two(len(octets))
+        for at in range(0, len(octets), _WINDOW):
+            for piece in self._stages[stage].feed(octets[at : at + _WINDOW]):
+                yield from self._through(stage + 1, piece)
 
     @property
     def is_whole(self) -> bool:
@@ -120,10 +128,32 @@ class Unpacking:
         return all(stage.is_whole for stage in self._stages)
 
 
+class _Cost:
+    """What unpacking a body has cost so far; it may grow with the octets that came, a long stream has no other end."""
+
+    def __init__(self) -> None:
+        self.came = 0
+        self._members = 0
+        self._between = 0
+
+    def one_member(self) -> None:
+        self._members += 1
+        most = _MEMBERS + self.came // _OCTETS_A_MEMBER
+        if self._members > most:
+            raise CodingError(f"expected at most {most} members of gzip in {self.came} octets, found more")
+
+    def between_two(self, octets: int) -> None:
+        self._between += octets
+        most = _BETWEEN + self.came * _BETWEEN_AN_OCTET
+        if self._between > most:
+            raise CodingError(f"expected at most {most} octets between its content codings, found more")
+
+
 class _Gzipped:
     """Members one after another, and zeros as padding behind them (RFC 1952 section 2.2)."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost: _Cost) -> None:
+        self._cost = cost
         self._member: _Inflating | None = None
         self._padded = False
         self._began = False
@@ -141,6 +171,7 @@ class _Gzipped:
                     continue
                 if self._padded:
                     raise CodingError("expected nothing behind the padding of gzip")
+                self._cost.one_member()
                 self._member, self._began = zlib.decompressobj(wbits=_GZIP), True
             yield from _inflated(self._member, octets)
             if not self._member.eof:
