@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 from a2a_ledger.anchors.fork import make_fork
 from a2a_ledger.anchors.witness import latest_seen
 from a2a_ledger.errors import AnchorError, ConsistencyError, LedgerError, RollbackError, StoreError
-from a2a_ledger.store.log_keys import head_verifiers
+from a2a_ledger.store.log_keys import head_verifiers, open_own
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from a2a_ledger.anchors.witness import Ask, DisagreementError, Witness
-    from a2a_ledger.checkpoint import SignedCheckpoint
+    from a2a_ledger.checkpoint import Checkpoint, SignedCheckpoint
     from a2a_ledger.ledger import ContractLedger
 
 FOLDER: Final = "forks"
@@ -36,13 +36,24 @@ def explain(ledger: ContractLedger, witness: Witness, problem: DisagreementError
         seen = latest_seen(witness, ledger.origin, head_verifiers(ledger.store), asking)
     except LedgerError as silent:
         return AnchorError(f"{problem}; which one could not be fetched: {silent}")
-    if seen is None:
-        return AnchorError(f"{problem}; it shows no head that a key of this log signed, so nobody is accused by this")
-    fits = AnchorError(f"{problem}; it shows a head of {seen.checkpoint.size}, a beginning of this log: ask again")
+    if seen is None or not _speaks(ledger, seen):
+        return AnchorError(
+            f"{problem}; it shows no head that a key of this log signed for its size, so nobody is accused by this"
+        )
+    same = AnchorError(f"{problem}; it shows a head of {seen.checkpoint.size}, a beginning of this log: ask again")
     try:
-        return contradiction(ledger, witness.key.name, seen) or fits
+        return contradiction(ledger, witness.key.name, seen) or same
     except LedgerError as failed:
         return failed
+
+
+def _speaks(ledger: ContractLedger, seen: SignedCheckpoint) -> bool:
+    """Say whether a key signed a head that speaks for its size: who stole a key that has ended may sign any other."""
+    try:
+        open_own(ledger.store, str(seen.note))
+    except LedgerError:
+        return False
+    return True
 
 
 def contradiction(ledger: ContractLedger, holder: str, seen: SignedCheckpoint) -> LedgerError | None:
@@ -67,7 +78,7 @@ def contradiction(ledger: ContractLedger, holder: str, seen: SignedCheckpoint) -
             f"{holder} has a head of {head.size} events signed by this log, and {size} are here: this database "
             f"is an old copy, or the log has forked; that head is kept as {kept}; stop writing, restore the newest copy"
         )
-    if head.size == 0 or ledger.store.root(head.size) == head.root:
+    if fits(ledger, head):
         return None  # before a head is signed for a proof that nobody needs
     fork = make_fork(ledger.store, _head_from(ledger, head.size), note, holder)
     kept = keep(ledger, fork.file_name, fork.to_bytes())
@@ -75,6 +86,18 @@ def contradiction(ledger: ContractLedger, holder: str, seen: SignedCheckpoint) -
         f"{holder} has a head of {head.size} events signed by this log that is no beginning of it: the log has forked; "
         f"{kept} proves it with both signed heads; stop writing, keep both databases, find out which is the true one"
     )
+
+
+def fits(ledger: ContractLedger, head: Checkpoint) -> bool:
+    """Say whether a head is a beginning of this log as it is here."""
+    if head.size > ledger.store.size():
+        return False
+    return head.size == 0 or ledger.store.root(head.size) == head.root
+
+
+def kept(ledger: ContractLedger) -> list[Path]:
+    """Return the files in `forks/`."""
+    return [] if ledger.home is None else list((ledger.home.root / FOLDER).glob("[!.]*"))
 
 
 def _head_from(ledger: ContractLedger, size: int) -> str:

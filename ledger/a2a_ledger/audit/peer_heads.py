@@ -9,6 +9,7 @@ from a2a_ledger.anchors.peers.recording import recorded_heads
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.note import parse_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,20 +26,21 @@ def check_peer_heads(ledger: ContractLedger) -> tuple[list[Fault], list[str]]:
     try:
         trust = None if ledger.home is None else ledger.settings.peer_trust(ledger.home.root)
         keys: Mapping[str, Sequence[Verifier]] = trust.logs if trust is not None else {}
-        newer: dict[str, PeerHeadEvent] = {}
-        unknown: set[str] = set()
+        same: dict[tuple[str, int], PeerHeadEvent] = {}
+        unchecked: set[str] = set()
         for found in recorded_heads(ledger.store):
-            why = _why_wrong(found, keys, newer.get(found.origin))
-            newer[found.origin] = found
+            signers = _signers(found, keys.get(found.origin, ()))
+            why = _why_wrong(found, signers, same.setdefault((found.origin, found.size), found))
             if why:
                 what = f"the head of {found.size} of the peer's log {found.origin!a}, event {found.n}"
                 faults.append(Fault("checkpoint", found.n, f"{what}: {why}"))
-            if found.origin not in keys:
-                unknown.add(found.origin)
+            elif not signers:
+                unchecked.add(found.origin)
         notes += [
-            f"heads of the peer's log {origin!a} were recorded, and no key of it is named (`peers` below [anchor] of "
-            "config.toml): their signatures were not checked"
-            for origin in sorted(unknown)
+            f"heads of the peer's log {origin!a} were recorded, and no key of it that signed them is named (`peers` "
+            "below [anchor] of config.toml; a key that it has replaced may stay there): these signatures were not "
+            "checked"
+            for origin in sorted(unchecked)
         ]
         notes += alarms(held_now(ledger))
     except Exception as problem:  # noqa: BLE001 - a damage that stops this step must not stop the others
@@ -46,15 +48,26 @@ def check_peer_heads(ledger: ContractLedger) -> tuple[list[Fault], list[str]]:
     return faults, notes
 
 
-def _why_wrong(found: PeerHeadEvent, keys: Mapping[str, Sequence[Verifier]], newer: PeerHeadEvent | None) -> str:
-    """Return what is wrong with one that was recorded; "": nothing that can be seen."""
+def _signers(found: PeerHeadEvent, known: Sequence[Verifier]) -> list[Verifier]:
+    """Return the known keys in whose name one that was recorded is signed; a note that cannot be read has none."""
     try:
-        known = keys.get(found.origin)
-        head = checkpoint_of(found.note) if known is None else open_checkpoint(found.note, known).checkpoint
+        lines = {(line.name, line.key_id) for line in parse_note(found.note).signatures}
+    except LedgerError:
+        return []
+    return [key for key in known if (key.name, key.key_id) in lines]
+
+
+def _why_wrong(found: PeerHeadEvent, signers: Sequence[Verifier], other: PeerHeadEvent) -> str:
+    """Return what is wrong with one that was recorded; "": nothing that can be seen.
+
+    Several processes record: where it stands in the log says nothing of when it was held.
+    """
+    try:
+        head = open_checkpoint(found.note, signers).checkpoint if signers else checkpoint_of(found.note)
     except LedgerError as problem:
         return str(problem)
     if (head.origin, head.size, head.root.hex()) != (found.origin, found.size, found.root):
         return f"its note is over a head of {head.size} of {head.origin!a}, root {head.root.hex()}"
-    if newer is not None and (newer.size < found.size or (newer.size == found.size and newer.root != found.root)):
-        return f"a head of {newer.size} was held after it (event {newer.n}), which does not extend it"
+    if other.root != found.root:
+        return f"another head of {other.size} was held too (event {other.n}), which excludes it"
     return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.codec import read_record, unpack_container
 from a2a_ledger.errors import FormatError, StoreError, UsageError
 from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
@@ -17,6 +18,7 @@ from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.checkpoint import SignedCheckpoint
     from a2a_ledger.codec import Draft, Record
     from a2a_ledger.events import JsonObject
     from a2a_ledger.keys import Signer, Verifier
@@ -71,6 +73,22 @@ def _key_events(store: Store) -> list[Record]:
 def head_verifiers(store: Store) -> list[Verifier]:
     """Return every key that the log ever named for its heads."""
     return [term.key for term in log_keys(store).terms if term.role == "log"]
+
+
+def open_own(store: Store, note: bytes | str, others: Iterable[Verifier] = ()) -> SignedCheckpoint:
+    """Read and verify a head of this log by the keys that speak for its size.
+
+    Args:
+        store: the log.
+        note: the signed head.
+        others: further keys that may have signed it, as witnesses do.
+
+    Raises:
+        FormatError: it is no signed checkpoint.
+        SignatureError: no key that speaks for its size signed it, or a signature does not verify.
+    """
+    size = checkpoint_of(note).size
+    return open_checkpoint(note, [*log_keys(store).speaking("log", size), *others])
 
 
 def names_now(store: Store, role: str, signer: Signer) -> bool:

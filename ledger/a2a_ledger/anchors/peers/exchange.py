@@ -72,7 +72,7 @@ class Peers:
         self.trust = trust
         self._ledger = ledger
         self._heads = HeldHeads(root)
-        self._recording = Recording(ledger, trust.witnesses, ledger.settings.anchor.seconds)
+        self._recording = Recording(ledger, self._heads, trust.witnesses, ledger.settings.anchor.seconds)
         self._keeping = Keeping(ledger, trust, self._heads, self._recording)
         self._theirs: dict[str, int] = {}  # by log: size of ours that its owner probably holds by now
         self._sent: dict[str, tuple[int, int]] = {}  # by log: from and to which size a request's proof led last
@@ -196,10 +196,7 @@ class Peers:
         with self._work:
             while self._queue:
                 self._take(*self._queue.popleft())
-            try:
-                self._recording.write(time.monotonic(), at_last=at_last)
-            except Exception as problem:  # noqa: BLE001 - it is tried again, and capture goes on
-                _log.error("heads that peers have, or that we hold, were not recorded: %s", problem)
+            self._recording.write(time.monotonic(), at_last=at_last)
 
     def stop(self) -> None:
         """End; what came is taken in and recorded."""

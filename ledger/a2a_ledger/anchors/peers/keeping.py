@@ -9,7 +9,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.anchors.contradiction import contradiction
+from a2a_ledger.anchors.contradiction import contradiction, fits, kept
 from a2a_ledger.anchors.peers.held_now import why_no_fork
 from a2a_ledger.anchors.peers.judging import Outcome, judge_head
 from a2a_ledger.anchors.peers.key import ROLE
@@ -17,7 +17,7 @@ from a2a_ledger.anchors.peers.recording import newest_recorded
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.note import Note, cosign, parse_note
-from a2a_ledger.store.log_keys import head_verifiers
+from a2a_ledger.store.log_keys import open_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from a2a_ledger.anchors.peers.parameter import PeerHead
     from a2a_ledger.anchors.peers.recording import Recording
     from a2a_ledger.anchors.peers.trust import PeerTrust
+    from a2a_ledger.checkpoint import SignedCheckpoint
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
 
 _log = logging.getLogger(__name__)
 
 _REMEMBERED = 256
+_MOST_KEPT = 16
+"""Contradictions in `forks/`, behind which no further one of a peer is kept: who can sign one can sign any number."""
 
 
 def signed_by(note: str, keys: Sequence[Verifier]) -> str:
@@ -88,7 +91,7 @@ class Keeping:
             if found.outcome.is_new:
                 cosigned = self._cosigned(claim.note)
                 self._heads.keep(origin, cosigned)
-                self._recording.held(origin, cosigned)
+                self._recording.held(origin)
             elif found.fork is not None:
                 self._keep_fork(origin, found.fork)
         if found.outcome is Outcome.UNPROVED:
@@ -122,19 +125,27 @@ class Keeping:
         """Hold the head of ours that a peer has against this log; what it cosigned is an anchor."""
         if not held or held in self._contradicted or checkpoint_of(held).origin != self._ledger.origin:
             return
-        witnesses = [witness.key for witness in self._trust.witnesses]
         try:
-            seen = open_checkpoint(held, [*head_verifiers(self._ledger.store), *witnesses])
-        except LedgerError as problem:  # nobody can be blamed by what no key of this log signed
+            seen = open_own(self._ledger.store, held, [witness.key for witness in self._trust.witnesses])
+        except LedgerError as problem:  # nobody can be blamed by what no key signed that speaks for it
             self._say(origin, f"the head that it says it holds of this log does not verify: {problem}")
+            return
+        if fits(self._ledger, seen.checkpoint):
+            self._recording.given(seen)
+            return
+        if len(self._contradicted) < _REMEMBERED:  # said and kept once
+            self._contradicted.add(held)
+        self._contradict(origin, seen)
+
+    def _contradict(self, origin: str, seen: SignedCheckpoint) -> None:
+        """Keep a head of ours that is no beginning of this log, and say so."""
+        folder = kept(self._ledger)
+        if len(folder) >= _MOST_KEPT:
+            self._say(origin, f"it holds one more head that is no beginning of this log, beside the {len(folder)} kept")
             return
         wrong = contradiction(self._ledger, origin, seen)
         if wrong is not None:
             _log.error("%s", wrong)
-            if len(self._contradicted) < _REMEMBERED:  # said and kept once
-                self._contradicted.add(held)
-            return
-        self._recording.given(seen)
 
     def _say(self, origin: str, what: str) -> None:
         if (origin, what) not in self._said and len(self._said) < _REMEMBERED:

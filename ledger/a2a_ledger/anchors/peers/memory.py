@@ -76,7 +76,7 @@ class HeldHeads:
             except OSError as problem:
                 raise StoreError(f"{self.folder}: cannot be written ({problem.strerror})") from problem
             with lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # held for two writes of a file at most
+                fcntl.flock(lock, fcntl.LOCK_EX)  # held for two writes of a file, or one event
                 yield
 
     def keep(self, origin: str, note: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from a2a_ledger.checkpoint import checkpoint_of, read_number
-from a2a_ledger.codec import canonical
+from a2a_ledger.codec import MAX_SAFE, canonical
 from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.keys import decode_base64
 from a2a_ledger.merkle import HASH_SIZE
@@ -99,6 +99,8 @@ def _from_members(raw: bytes) -> PeerHead:
 
 def _check_sizes(found: PeerHead) -> None:
     size = checkpoint_of(found.note).size
+    if size > MAX_SAFE:
+        raise FormatError(f"expected a head of at most {MAX_SAFE} events, which can be recorded, found {size}")
     if not 0 <= found.old <= size or size == 0:
         raise FormatError(f"expected a proof from at most {size}, found one from {found.old}")
     if not found.old and (found.root or found.path):

@@ -6,6 +6,8 @@ theirs that we hold. No call adds an event by itself, and what was not written y
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.anchors.held import ANCHORS, COSIGNATURE_KIND, PEER_KIND, is_settled
@@ -16,13 +18,16 @@ from a2a_ledger.events import CheckpointAnchored
 from a2a_ledger.note import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
+    from a2a_ledger.anchors.peers.memory import HeldHeads
     from a2a_ledger.anchors.witness import Witness
     from a2a_ledger.checkpoint import SignedCheckpoint
     from a2a_ledger.codec import Record
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
+
+_log = logging.getLogger(__name__)
 
 
 class PeerHeadEvent(NamedTuple):
@@ -56,21 +61,23 @@ def read_peer_event(record: Record) -> PeerHeadEvent | None:
 class Recording:
     """Writes down what was given and what is held, of each holder and of each log the newest."""
 
-    def __init__(self, ledger: ContractLedger, witnesses: Sequence[Witness], seconds: float) -> None:
+    def __init__(self, ledger: ContractLedger, heads: HeldHeads, witnesses: Sequence[Witness], seconds: float) -> None:
         """Begin; nothing is written yet.
 
         Args:
             ledger: open for writing.
+            heads: that are held of other logs.
             witnesses: whose cosignatures count here.
             seconds: from one writing to the next.
         """
         self._ledger = ledger
+        self._heads = heads
         self._seconds = seconds
         self._written: dict[tuple[str, str], float] = {}  # by kind and whose it is: when the last one was
         self._keys = {witness.key: witness for witness in witnesses}
         self._given: dict[str, int] = {}  # by holder: size of the head that was recorded last
         self._new_given: dict[str, tuple[Witness, SignedCheckpoint]] = {}
-        self._new_held: dict[str, str] = {}
+        self._new_held: set[str] = set()
 
     def given(self, seen: SignedCheckpoint) -> None:
         """Take note of a head of ours, a beginning of this log, that may be cosigned by a witness."""
@@ -83,9 +90,9 @@ class Recording:
             if before is None or before[1].checkpoint.size < size:
                 self._new_given[witness.key.name] = witness, seen
 
-    def held(self, origin: str, note: str) -> None:
-        """Take note of a head of another log that is held from now on."""
-        self._new_held[origin] = note
+    def held(self, origin: str) -> None:
+        """Take note that another head of a log is held from now on."""
+        self._new_held.add(origin)
 
     def _last_given(self, holder: str) -> int:
         if holder not in self._given:
@@ -98,23 +105,29 @@ class Recording:
         return bool(self._new_given or self._new_held)
 
     def write(self, now: float, *, at_last: bool = False) -> None:
-        """Write what is new, if it is time to.
+        """Write what is new, if it is time to, each by itself: what cannot be written holds up nothing else.
 
         Args:
             now: seconds of a clock that never goes back.
             at_last: the ledger is being closed.
-
-        Raises:
-            StoreError: it could not be recorded; it is tried again when it is time again.
         """
         for holder, (witness, seen) in list(self._new_given.items()):
             if self._is_due((COSIGNATURE_KIND, holder), now) or at_last:
-                self._write_given(holder, witness, seen)
-                del self._new_given[holder]
-        for origin, note in list(self._new_held.items()):
+                with self._by_itself(f"what {holder} has cosigned"):
+                    self._write_given(holder, witness, seen)
+                    del self._new_given[holder]
+        for origin in sorted(self._new_held):
             if self._is_due((PEER_KIND, origin), now) or at_last:
-                self._write_held(origin, note)
-                del self._new_held[origin]
+                with self._by_itself(f"the head that is held of {origin}"):
+                    self._write_held(origin)
+                    self._new_held.remove(origin)
+
+    @contextmanager
+    def _by_itself(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 - it is tried again when it is time again, and capture goes on
+            _log.error("%s was not recorded: %s", what, problem)
 
     def _is_due(self, what: tuple[str, str], now: float) -> bool:
         """Say whether one more of its kind may be written, and take note that it is."""
@@ -135,18 +148,29 @@ class Recording:
         record_cosignatures(self._ledger, seen.checkpoint, str(note), [(witness, Note(note.text, tuple(given)))])
         self._given[holder] = seen.checkpoint.size
 
-    def _write_held(self, origin: str, note: str) -> None:
-        head = checkpoint_of(note)
-        event = CheckpointAnchored(
-            origin=origin, size=head.size, root=head.root.hex(), holder=self._ledger.origin, kind=PEER_KIND
-        )
-        self._ledger.append([self._ledger.draft(event, stream=ANCHORS, blobs={"note": note.encode()})])
+    def _write_held(self, origin: str) -> None:
+        """Record the head that is held now: another process may hold a larger one since, or have recorded it."""
+        with self._heads.exclusive():
+            note = self._heads.note(origin)
+            if note is None:
+                return
+            head, last = checkpoint_of(note), newest_recorded(self._ledger.store, origin)
+            if last is not None and head.size <= checkpoint_of(last).size:
+                return
+            event = CheckpointAnchored(
+                origin=origin, size=head.size, root=head.root.hex(), holder=self._ledger.origin, kind=PEER_KIND
+            )
+            self._ledger.append([self._ledger.draft(event, stream=ANCHORS, blobs={"note": note.encode()})])
 
 
 def newest_recorded(store: Store, origin: str) -> str | None:
-    """Return the newest head of a log that was recorded; None: none was, or what was recorded is no head of it."""
-    found = next((one for one in recorded_heads(store) if one.origin == origin), None)
-    try:
-        return None if found is None or checkpoint_of(found.note).origin != origin else found.note.decode()
-    except LedgerError:
-        return None
+    """Return the largest head of a log that was recorded, wherever it stands in ours; None: none was."""
+    largest, note = 0, None
+    for found in recorded_heads(store):
+        try:
+            head = checkpoint_of(found.note)
+        except LedgerError:
+            continue
+        if head.origin == found.origin == origin and head.size > largest:
+            largest, note = head.size, found.note.decode()
+    return note
