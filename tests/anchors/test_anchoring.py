@@ -14,11 +14,14 @@ import pytest
 from a2a_ledger.anchors import anchored_size, witnesses
 from a2a_ledger.anchors.asking import Answer
 from a2a_ledger.anchors.witnesses import anchor_by_witnesses
+from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
 from a2a_ledger.errors import AnchorError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRevoked
 from a2a_ledger.export import export_task
+from a2a_ledger.keys import Signer
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.policy import parse_policy
+from a2a_ledger.rotation import revoke
 from a2a_ledger.verify import verify
 from tests.anchors.pretend import Pretend, size
 from tests.evidence.forging import files_of
@@ -127,6 +130,25 @@ def test_a_disagreement_without_a_signed_head_accuses_nobody(ledger: ContractLed
     three[0].answers = [size(99)]
     done = anchor_by_witnesses(ledger, parse_policy(policy_of(three, 1)))
     assert "nobody is accused" in str(done.failures["witness.example/a"])
+    assert ledger.home is not None
+    assert not (ledger.home.root / "forks").exists()
+
+
+def test_a_head_by_a_key_of_ours_that_has_ended_accuses_nobody(
+    ledger: ContractLedger, three: list[Pretend], grow: Grow
+) -> None:
+    """Whoever stole the key and shows the witness a history of their own shows nothing about this one."""
+    stolen = ledger.signers["log"]
+    assert isinstance(stolen, Signer)
+    revoke(ledger, stolen.key_id, 2)
+    grow(ledger)
+    for of in (3, 99):
+        theirs = sign_checkpoint(Checkpoint(ledger.origin, of, b"\1" * 32), stolen)
+        three[0].answers = [size(99)]
+        three[0].shown = Answer(200, "text/plain", theirs.encode())
+        done = anchor_by_witnesses(ledger, parse_policy(policy_of(three, 1)))
+        assert "nobody is accused" in str(done.failures["witness.example/a"])
+        grow(ledger)
     assert ledger.home is not None
     assert not (ledger.home.root / "forks").exists()
 
