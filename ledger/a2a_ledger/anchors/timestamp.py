@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.time_token import Certificate, Stamp
 
-_PATIENCE = 2  # times the timeout, which is one for each wait; the whole answer is to be here then
+_PATIENCE = 2  # times the timeout, which is for all but the look-up of the host's name
 _QUERY: Final = "application/timestamp-query"
 _REPLY: Final = "application/timestamp-reply"
 

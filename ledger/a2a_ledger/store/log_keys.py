@@ -16,6 +16,7 @@ from a2a_ledger.errors import FormatError, StoreError, UsageError
 from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from a2a_ledger.checkpoint import SignedCheckpoint
