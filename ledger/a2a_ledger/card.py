@@ -78,7 +78,7 @@ def read_card(raw: bytes, *, content_type: str | None = None) -> Card:
     """
     raw_hash = sha256_name(raw)
     if len(raw) > MAX_CARD:
-        return _refused(raw, raw_hash, f"expected at most {MAX_CARD} bytes, found {len(raw)}", {"too-large"})
+        return too_large_card(raw, len(raw), raw_hash)
     parsed = parse(raw)
     document = parsed.value
     served = f" (served as {content_type})" if content_type else ""
@@ -90,6 +90,17 @@ def read_card(raw: bytes, *, content_type: str | None = None) -> Card:
     if not is_card(document):
         return _refused(raw, raw_hash, *_no_card(document, served, parsed.flags))
     return _read_document(raw, raw_hash, document, parsed)
+
+
+def too_large_card(raw: bytes, size: int, raw_hash: str) -> Card:
+    """Return what is said of bytes that are more than a card may have.
+
+    Args:
+        raw: all of them, or the beginning that is held.
+        size: of all of them, in bytes.
+        raw_hash: of all of them.
+    """
+    return _refused(raw, raw_hash, f"expected at most {MAX_CARD} bytes, found {size}", {"too-large"})
 
 
 def _no_card(document: CardObject, served: str, flags: frozenset[str]) -> tuple[str, frozenset[str]]:

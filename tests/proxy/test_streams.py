@@ -270,3 +270,52 @@ def test_ten_times_the_events_take_no_more_memory(tmp_path: Path) -> None:
     missing, early, late, recorded = map(float, done.stdout.split())
     assert (missing, recorded) == (0, 4001)
     assert late - early < 20, f"from {early} to {late} MB"
+
+
+LONG_EVENT = b"data: " + b"x" * 400_000 + b"\n\n"
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+async def test_an_event_over_the_limit_passes_whole_and_is_committed_to(
+    open_ledger: OpenLedger, start_proxy: StartProxy, side: str
+) -> None:
+    whole = event("WORKING") + LONG_EVENT + event("COMPLETED")
+
+    async def answer(_: Came, send: Send, __: Receive) -> None:
+        await start(send, 200, SSE)
+        await say(send, whole)
+
+    ledger = open_ledger(keep_body=1000, mode="observe")
+    with Serving(Peer(answer)) as upstream:
+        url = start_proxy(ledger, upstream.url, side=side).url
+        got = bytearray()
+        await read_into(got, f"{url}/rpc")
+        (end,) = await wait_for(ledger)
+    assert got == whole
+    assert (end.data["sequence"], end.data.get("error_kind")) == (3, None)
+    first, over, last = (r for r in only(ledger, "message.recorded") if r.data["leg"] == "stream-event")
+    assert (first.data["state_read"], last.data["state_read"]) == ("working", "completed")
+    assert over.content("body") == LONG_EVENT[:1000]
+    assert (over.blobs["body"].kept, over.blobs["body"].size) == ("head", len(LONG_EVENT))
+    assert "truncated" in list(over.data["flags"] or ())  # type: ignore[arg-type]  # a list of texts
+
+
+async def test_the_end_of_an_event_over_the_limit_is_kept_back_where_it_is_enforced(
+    open_ledger: OpenLedger, start_proxy: StartProxy
+) -> None:
+    async def answer(_: Came, send: Send, __: Receive) -> None:
+        await start(send, 200, SSE)
+        await say(send, event("WORKING"), more=True)
+        await say(send, LONG_EVENT, more=True)
+        await say(send, event("COMPLETED"))
+
+    ledger = open_ledger(keep_body=1000, mode="enforce")
+    with Serving(Peer(answer)) as upstream:
+        url = start_proxy(ledger, upstream.url).url
+        got = bytearray()
+        with pytest.raises(httpx.RemoteProtocolError):
+            await read_into(got, f"{url}/rpc")
+        (end,) = await wait_for(ledger)
+    assert (event("WORKING") + LONG_EVENT).startswith(bytes(got))
+    assert b"\n\n" not in got.removeprefix(event("WORKING"))
+    assert end.data["sequence"] == 3

@@ -10,6 +10,7 @@ from a2a.client.transports.http_helpers import parse_sse_stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_ledger.codec import Hole, Rest, part_hash
 from a2a_ledger.wire import SseEvent, SseParser, split_stream
 
 PIECES = [b"data: x", b"data:y", b"data", b"event: e", b": c", b"\xff", b"z", b"\xef\xbb\xbf"]
@@ -94,3 +95,45 @@ async def test_data_agrees_with_the_sdks_own_reader() -> None:
     theirs = [found async for found in parse_sse_stream(response)]
     ours = [event for event in split_stream(stream.encode()) if event.has_data]
     assert [(event.name or "message", event.data.decode()) for event in ours] == theirs
+
+
+SALT = bytes(32)
+
+
+def limited(keep: int) -> SseParser:
+    return SseParser(keep, lambda: Rest(SALT))
+
+
+def tail(octets: bytes) -> Hole:
+    """Return the hole of docs/format.md section 3 for these octets."""
+    return Hole(len(octets), part_hash(SALT, octets))
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+@pytest.mark.parametrize(
+    "long", [b"data: " + b"x" * 90 + b"\r\n\r\n", b"data: ab\n: c\r" * 7 + b"\n\n", b": " + b"y" * 40 + b"\n\n"]
+)
+def test_of_a_long_event_the_beginning_is_held_and_the_rest_is_committed_to(long: bytes, step: int) -> None:
+    stream = b"data: before\n\n" + long + b"data: after\n\n"
+    parser = limited(20)
+    events = [event for at in range(0, len(stream), step) for event in parser.feed(stream[at : at + step])]
+    assert parser.close() == []
+    before, over, after = events
+    assert (before.data, before.tail, after.data, after.tail) == (b"before", None, b"after", None)
+    held = after.raw.removesuffix(b"data: after\n\n")  # a line feed that came apart from its CR
+    assert (over.raw, over.data, over.complete) == (long[:20], b"", True)
+    assert over.tail == tail(long[20 : len(long) - len(held)])
+
+
+def test_an_event_of_just_the_limit_has_no_tail() -> None:
+    (event,) = limited(9).feed(b"data: a\n\n")
+    assert (event.raw, event.data, event.tail) == (b"data: a\n\n", b"a", None)
+    (event,) = limited(8).feed(b"data: a\n\n")
+    assert (event.raw, event.data, event.tail) == (b"data: a\n", b"", tail(b"\n"))
+
+
+def test_a_stream_that_ends_in_a_long_event_is_not_complete() -> None:
+    parser = limited(4)
+    assert parser.feed(b"data: " + b"x" * 50) == []
+    (event,) = parser.close()
+    assert (event.raw, event.tail, event.complete) == (b"data", tail(b": " + b"x" * 50), False)

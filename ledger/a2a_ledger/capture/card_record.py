@@ -26,7 +26,7 @@ from a2a_ledger.capture.redacted import (
 )
 from a2a_ledger.capture.served_cookies import without_served
 from a2a_ledger.card import read_card
-from a2a_ledger.codec import canonical
+from a2a_ledger.codec import Content, canonical
 from a2a_ledger.contract import FORM, contract_of, seed0
 from a2a_ledger.events import CardFetched, CardFetchFailed, Interface
 from a2a_ledger.wire import header
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.recorder import FailureLike
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.capture.route import OverCard
     from a2a_ledger.capture.served_cookies import ServedCookies
     from a2a_ledger.card import Card
-    from a2a_ledger.codec import Content
     from a2a_ledger.events import Credential, Json, JsonObject
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers
@@ -187,6 +187,7 @@ def card_event(  # noqa: PLR0913 - see message_event
     kept: KeptCard | None = None,
     answered_url: str | None = None,
     is_unread: bool = False,
+    over: OverCard | None = None,
     redactor: Redactor | None = None,
 ) -> tuple[CardFetched | CardFetchFailed, dict[str, Content]]:
     """Return the event of an answer to a card GET.
@@ -203,6 +204,7 @@ def card_event(  # noqa: PLR0913 - see message_event
         kept: the answer that a 304 speaks of.
         answered_url: where redirects led.
         is_unread: the body is in a coding that cannot be taken off: it is withheld, and says nothing.
+        over: what all of it is, where `body` is only its beginning.
         redactor: the user's own redaction.
 
     The body of a card is cut by exact match of what was asked with, and by nothing that it or its answer says: the
@@ -210,6 +212,7 @@ def card_event(  # noqa: PLR0913 - see message_event
     what else its query says: all of that is cut, and so is what a `Location` says in its query.
     """
     card = read_card(b"" if is_unread else body, content_type=header(headers, "content-type"))
+    card = over.card(body) if over is not None and not is_unread else card
     seen = see(headers, b"")
     secrets = [*ask.secrets, *seen.secrets]
     if card.contract is None and kept is None:
@@ -221,6 +224,8 @@ def card_event(  # noqa: PLR0913 - see message_event
         role, known = ("card" if status in _SUCCESS else "body"), (ask.secrets if card.is_card else secrets)
         spans, keep = ([(0, len(body))] if is_unread else []), at.settings.keep_body
         blobs["body"] = cut(role, body, known, places=spans, redactor=redactor, keep=keep, is_error=role == "body")
+        if over is not None:
+            blobs["body"] = Content((*blobs["body"].parts, over.tail), kept="head")
     wanted = wanted_of(secrets)
     url = recorded_url(ask.full_url, ask.secrets)
     answered = recorded_url(answered_url or ask.full_url, ask.secrets)

@@ -50,8 +50,7 @@ _OK = 200
 _NOT_MODIFIED = 304
 _SUCCESS = range(200, 300)
 _ROUTES = 1024
-_WITH_HOLES = 8
-"""Bodies kept in memory because the store, rightly, does not have all of them."""
+_WITH_HOLES = 8  # bodies kept in memory because the store, rightly, does not have all of them
 
 
 class HandedOut(NamedTuple):
@@ -93,8 +92,7 @@ class Fetched:
             return "304", None
         change = diff(old, self.card, profile)
         verdict = change.verdict
-        same = verdict in {"same-bytes", "same-document", "prose"}
-        return ("same" if same else verdict), change
+        return ("same" if verdict in {"same-bytes", "same-document", "prose"} else verdict), change
 
 
 class CardDesk:
@@ -256,11 +254,14 @@ class CardDesk:
             at=self._ledger,
             answered_url=answer.url,
             is_unread=answer.is_unread,
+            over=answer.over,
             redactor=self._redact,
         )
         ref, record = await self._record(ask, event, blobs)
         if kept is None and answer.status not in _SUCCESS:
             return Fetched(ref, None, answer.status, tuple(answer.headers), content, None)
+        if answer.over is not None:  # what is held of it is no whole body, for nobody
+            return Fetched(ref, answer.over.card(b""), answer.status, tuple(answer.headers), b"", None)
         return self._read(ref, record, answer.status, answer.headers, content, kept)
 
     def _read(  # noqa: PLR0913, PLR0917 - what an answer about a card is

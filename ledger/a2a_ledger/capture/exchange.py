@@ -15,6 +15,7 @@ from a2a_ledger.capture.outside import as_said
 from a2a_ledger.capture.recorder import failure_event, message_event, see, stream_end_event
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import PAST_SUBMITTED
+from a2a_ledger.errors import ContractDivergenceError
 from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
 
@@ -41,6 +42,7 @@ class StreamMessage(NamedTuple):
     data: bytes
     wire: bytes
     complete: bool = True
+    tail: Hole | None = None
 
     @property
     def raw(self) -> bytes:
@@ -151,25 +153,32 @@ class Exchange:
         self.secrets = (*self.secrets, *see(headers, b"").secrets)
 
     async def stream_events(self, events: Sequence[SseEvent | StreamMessage], *, judge: bool = True) -> None:
-        """Record events of a stream in one append, and judge them.
+        """Record events of a stream in one append, and judge them; of one that is over the limit nothing is read.
 
         Raises:
-            ContractDivergenceError: as `answered`.
+            ContractDivergenceError: as `answered`; or mode "enforce" and an event that is over the limit.
         """
         legs: list[Leg] = []
         drafts: list[Draft] = []
         for event in events:
             (status, headers), self.head = self.head or (None, ()), None
-            leg = parse_stream_event(self.leg, b"" if self.outside else event.raw)
+            is_over = event.tail is not None
+            leg = parse_stream_event(self.leg, b"" if self.outside or is_over else event.raw)
             legs.append(without_secrets(leg._replace(status=status), self.secrets))
-            flags = () if event.complete else ("truncated",)
-            seen = see(headers, event.raw)._replace(wire=event.wire if isinstance(event, StreamMessage) else b"")
+            flags = () if event.complete and not is_over else ("truncated",)
+            wire = event.wire if isinstance(event, StreamMessage) else b""
+            seen = see(headers, event.raw)._replace(wire=wire, tail=event.tail)
             seen = as_said(seen, self.leg, outside=self.outside)
             drafts.append(self._incoming(legs[-1], seen, sequence=self.events, flags=flags))
             self.events += 1
         _, findings = await self._arrive(legs, drafts)
         if judge:
             self._enforce(findings)
+            if self.arrivals is not None and self.desk.enforces and any(event.tail for event in events):
+                raise ContractDivergenceError(
+                    "an event of a stream is over the limit of keep_body, so it cannot be held against the contract; "
+                    "it is recorded, and its end is kept back"
+                )
 
     async def stream_ended(self, status: int, how: str, text: str = "") -> None:
         """Record how a stream ended: complete, closed by the caller, or cut."""

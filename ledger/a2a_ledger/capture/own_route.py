@@ -19,6 +19,7 @@ from a2a_ledger.address import origin_of
 from a2a_ledger.capture.method_card import AGAIN
 from a2a_ledger.capture.received import octets_of
 from a2a_ledger.capture.route import OURS, is_credential
+from a2a_ledger.card import MAX_CARD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -228,7 +229,7 @@ def _in_time(send: Send) -> Send:
     async def _whole(request: httpx.Request) -> httpx.Response:
         response = await send(request)
         try:
-            body = b"".join([octets async for octets in octets_of(response)])
+            body = b"".join([octets async for octets in octets_of(response, MAX_CARD)])
         finally:
             await response.aclose()
         stream = httpx.ByteStream(body)

@@ -12,13 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-async def octets_of(response: httpx.Response) -> AsyncIterator[bytes]:
+class TooLongError(httpx.TransportError):
+    """An answer is longer than whoever asked reads of one."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"expected a body of {most} octets at most, found more: the rest was not read")
+
+
+async def octets_of(response: httpx.Response, most: int | None = None) -> AsyncIterator[bytes]:
     """Yield the body of an answer as it came, before content decoding; one that was made of octets has them for ever.
 
+    Args:
+        response: the answer.
+        most: so many octets are read of it; None: all of them.
+
     Raises:
-        httpx.HTTPError: it does not come whole.
+        httpx.HTTPError: it does not come whole, or is longer than that.
     """
+    size = 0
     async for octets in cast("httpx.AsyncByteStream", response.stream):
+        size += len(octets)
+        if most is not None and size > most:
+            raise TooLongError(most)
         yield octets
 
 
@@ -38,18 +53,23 @@ class ReceivedBody:
         self._decoded = bytearray()
         self._coded = bytearray()
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
         """Return the whole body, after content decoding.
 
+        Args:
+            most: so many octets are read of it, before and after decoding; None: all of them.
+
         Raises:
-            httpx.HTTPError: it did not come whole, or cannot be decoded.
+            httpx.HTTPError: it did not come whole, is longer than that, or cannot be decoded.
         """
-        async for octets in octets_of(self._response):
+        async for octets in octets_of(self._response, most):
             if self._is_coded:
                 self._coded += octets
             try:
                 for piece in self._unpacking.feed(octets):
                     self._decoded += piece
+                    if most is not None and len(self._decoded) > most:
+                        raise TooLongError(most)
             except CodingError as error:
                 raise httpx.DecodingError(str(error)) from error
         if not self._unpacking.is_whole:

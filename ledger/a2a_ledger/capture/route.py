@@ -12,6 +12,7 @@ from a2a_ledger.capture.card_identity import CONDITIONS, CREDENTIAL_HEADERS, sel
 from a2a_ledger.capture.coding import can_unpack, codings_of
 from a2a_ledger.capture.received import ReceivedBody, octets_of
 from a2a_ledger.capture.served_cookies import cookies_in, cookies_of
+from a2a_ledger.card import MAX_CARD, too_large_card
 from a2a_ledger.wire import header
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.served_cookies import ServedCookies
+    from a2a_ledger.card import Card
+    from a2a_ledger.codec import Hole
     from a2a_ledger.wire import Headers
 
     Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
@@ -37,6 +40,19 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _REPLACED = CONDITIONS | {"accept-encoding"}
 
 
+class OverCard(NamedTuple):
+    """What all of an answer is of which only the beginning is held: it is too large to be a card."""
+
+    size: int
+    raw_hash: str
+    tail: Hole
+    """What is not held."""
+
+    def card(self, held: bytes) -> Card:
+        """Return what is said of it as a card."""
+        return too_large_card(held, self.size, self.raw_hash)
+
+
 class Answer(NamedTuple):
     """One answer to a card GET: whole body, after content decoding; where it came from; what was really sent.
 
@@ -50,6 +66,8 @@ class Answer(NamedTuple):
     sent: list[tuple[str, str]]
     is_unread: bool = False
     """The body is as it came, in a coding that cannot be taken off here: nothing of it may be recorded."""
+    over: OverCard | None = None
+    """What all of it is, where `body` is only the beginning of a card that is too large to be read."""
 
 
 class Redirected(NamedTuple):
@@ -107,6 +125,8 @@ class Route:
     """Whose question at the same time is one with it: of routes that say the same; None: of its transport's."""
     apart: Callable[[], httpx.AsyncBaseTransport] | None = None
     """Makes another transport of the same settings; None: there is only the one."""
+    most: int | None = None
+    """Octets that are read of the answer to the application's own request; None: all of them."""
     credentials: frozenset[tuple[str, str]] = field(init=False)
     """The headers by which its caller is told from others, names in lower case."""
     by_client: frozenset[tuple[str, str]] = field(init=False)
@@ -162,12 +182,12 @@ class Route:
 
     async def first_hand(self, ask: CardAsk, *, conditional: bool) -> Answer:
         """Send the application's own request, with our validators where it is to be conditional."""
-        return await self._send_own(ask, ours=conditional)
+        return await self._send_own(ask, ours=conditional, most=self.most)
 
     async def again(self, ask: CardAsk) -> Answer:
         """Ask again, for the guard's own purpose: as its client, or over one of the guard's own once that is closed."""
         if self.client is None:
-            return await self._send_own(ask, ours=True)
+            return await self._send_own(ask, ours=True, most=MAX_CARD)
         client = self.client()
         if self.is_closed and self.apart is not None and self.asks_apart:
             return await self._apart(ask, self.apart())
@@ -187,22 +207,22 @@ class Route:
                 raise
             response = answers[-1]
             response.history = answers[:-1]
-        return await _whole(response, str(response.url), pairs(_first(response).headers))
+        return await _whole(response, str(response.url), pairs(_first(response).headers), MAX_CARD)
 
     async def _apart(self, ask: CardAsk, transport: httpx.AsyncBaseTransport) -> Answer:
         headers = octets(_conditional(self.headers, ask, ours=True))
         request = httpx.Request("GET", ask.full_url, headers=headers, extensions=self.extensions)
         async with httpx.AsyncClient(transport=transport, trust_env=False) as client:  # else a .netrc is read
-            response = await client.send(request, follow_redirects=self.led_to is not None)
-            return await _whole(response, str(response.url), pairs(_first(response).headers))
+            response = await client.send(request, follow_redirects=self.led_to is not None, stream=True)
+            return await _whole(response, str(response.url), pairs(_first(response).headers), MAX_CARD)
 
     def beside_client(self, client: httpx.AsyncClient, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Return what a request needs beside what its client adds to each by itself, which may have changed since."""
         kept = [(name, value) for name, value in headers if (name.lower(), value) not in self.by_client]
         return octets([(name, value) for name, value in kept if client.headers.get(name) != value])
 
-    async def _send_own(self, ask: CardAsk, *, ours: bool) -> Answer:
-        return await _whole(await self.send(self.own_request(ask, ours=ours)), self.own.url, self.headers)
+    async def _send_own(self, ask: CardAsk, *, ours: bool, most: int | None) -> Answer:
+        return await _whole(await self.send(self.own_request(ask, ours=ours)), self.own.url, self.headers, most)
 
     def own_request(self, ask: CardAsk, *, ours: bool) -> httpx.Request:
         """Return the application's own request; `ours`: with our condition in the place of its own."""
@@ -274,11 +294,11 @@ def as_read(headers: Headers) -> list[tuple[bytes, bytes]]:
     return octets([(name, value) for name, value in headers if name.lower() not in gone])
 
 
-async def _whole(response: httpx.Response, url: str, sent: list[tuple[str, str]]) -> Answer:
+async def _whole(response: httpx.Response, url: str, sent: list[tuple[str, str]], most: int | None) -> Answer:
     """Read an answer.
 
     Raises:
-        httpx.HTTPError: it did not come whole, or cannot be decoded.
+        httpx.HTTPError: it did not come whole, is longer than `most`, or cannot be decoded.
     """
     headers = pairs(response.headers)
     is_unread = not can_unpack(codings_of(headers))
@@ -290,9 +310,9 @@ async def _whole(response: httpx.Response, url: str, sent: list[tuple[str, str]]
             if is_unread:
                 raise httpx.DecodingError("the card came in a content coding that nobody asked for")
         elif is_unread:
-            body = b"".join([octets async for octets in octets_of(response)])
+            body = b"".join([octets async for octets in octets_of(response, most)])
         else:
-            body = await ReceivedBody(response).read()
+            body = await ReceivedBody(response).read(most)
     finally:
         await response.aclose()
     return Answer(response.status_code, headers, body, url, sent, is_unread)

@@ -16,6 +16,7 @@ from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, cod
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.received import octets_of
 from a2a_ledger.capture.route import pairs
+from a2a_ledger.codec import SECRET, Rest
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
 from a2a_ledger.wire import SseParser
 
@@ -23,10 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from a2a_ledger.capture.exchange import Exchange
+    from a2a_ledger.ledger import ContractLedger
 
     Background = Callable[[Coroutine[object, object, None]], None]
 
 CALLER_LEFT = "closed-by-caller"
+
+
+def parser_for(ledger: ContractLedger) -> SseParser:
+    """Return what cuts a stream into events that this ledger can record: of each as much as of any other body."""
+    return SseParser(ledger.settings.keep_body, lambda: Rest(ledger.entropy(SECRET)))
 
 
 class RecordedStream(httpx.AsyncByteStream):
@@ -54,7 +61,7 @@ class RecordedStream(httpx.AsyncByteStream):
         self._unpacking = Unpacking(codings_of(headers))
         self._unreadable = ""
         self._source = octets_of(response)
-        self._parser = SseParser()
+        self._parser = parser_for(exchange.desk.ledger)
         self._ended = False
         self._draining = False
         exchange.stream_opened(response.status_code, headers)

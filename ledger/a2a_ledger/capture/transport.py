@@ -27,7 +27,7 @@ from a2a_ledger.capture.found_cards import JsonAnswer
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
 from a2a_ledger.capture.own_route import Waiting, nobody_waits
-from a2a_ledger.capture.received import ReceivedBody
+from a2a_ledger.capture.received import ReceivedBody, octets_of
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, as_read, pairs, redirected_from, safe
 from a2a_ledger.capture.routed import Routed
@@ -35,6 +35,7 @@ from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.unread import pass_unread
+from a2a_ledger.card import MAX_CARD
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 from a2a_ledger.wire.spellings import METHODS
@@ -87,6 +88,9 @@ class GuardTransport(httpx.AsyncBaseTransport):
         response = await self._handle(request)
         self._served.note(pairs(response.headers), self._jar)
         return response
+
+    most_of_card: int | None = None
+    """Octets that are read of a card which the application asks for; None: all of them, as without a guard."""
 
     async def _handle(self, request: httpx.Request) -> httpx.Response:
         if nobody_waits(request):
@@ -152,7 +156,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         """Send a card GET of the guard's own; its answer is noted before the client's hooks see it."""
         response = await self._inner.handle_async_request(request)
         try:
-            body = b"".join([piece async for piece in cast("httpx.AsyncByteStream", response.stream)])
+            body = b"".join([piece async for piece in octets_of(response, MAX_CARD)])
         finally:
             await response.aclose()
         headers = pairs(response.headers)
@@ -187,6 +191,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         first = follows.headers if follows is not None else headers
         send = self._inner.handle_async_request
         route = Route(ask, send, first, extensions, self, self.client, led_to, self._served, apart=self._another)
+        route.most = self.most_of_card
         asked_fresh = any(word in request.headers.get("cache-control", "") for word in _FRESH)
         answer = await self._builds.card(route, task=self._task_of(ask.peer), forced=asked_fresh or ask.conditional)
         response = httpx.Response(answer.status, headers=answer.headers, content=answer.body, request=request)

@@ -15,7 +15,6 @@ import hmac
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from _hashlib import HASH
     from collections.abc import Iterable
 
 SECRET = 32
@@ -65,9 +64,23 @@ def part_hash(salt: bytes, content: bytes) -> bytes:
     return hashlib.sha256(_PART + salt + content).digest()
 
 
-def part_hasher(salt: bytes) -> HASH:
-    """Return what `part_hash` works out, for octets that come one after another and are not kept."""
-    return hashlib.sha256(_PART + salt)
+class Rest:
+    """The rest of a content that is not held: counted and hashed as it passes, so that a record can commit to it."""
+
+    def __init__(self, salt: bytes) -> None:
+        """Begin, with the salt of the part."""
+        self._hasher = hashlib.sha256(_PART + salt)
+        self._length = 0
+
+    def add(self, octets: bytes) -> None:
+        """Take the next octets."""
+        self._hasher.update(octets)
+        self._length += len(octets)
+
+    @property
+    def hole(self) -> Hole:
+        """Return what a record says of all that came."""
+        return Hole(self._length, self._hasher.digest())
 
 
 def blob_id(parts: Iterable[Part]) -> bytes:

@@ -187,14 +187,12 @@ class Forwarder:
         while nothing of it has left.
         """
         headers = _passed(response.headers.raw)
-        held = Spool(self._keep, self._entropy)
+        held, whole = Spool(self._keep, self._entropy), Spool(self._keep, self._entropy)
         has_begun = False
         try:
             chunks = await self._body(response, held)
             if self._rewriter is not None and self._rewriter.concerns(request, response.status_code, headers):
-                body = b"".join([chunk async for chunk in chunks])
-                headers, body = await self._rewriter.rewritten(request, response.status_code, headers, body)
-                chunks = _one(body)
+                headers, chunks = await self._rewritten(request, response.status_code, headers, chunks, whole)
             status = response.status_code
             if status > _LAST_STATUS:
                 async for _ in chunks:  # what it is recorded with
@@ -218,6 +216,18 @@ class Forwarder:
                 await _broke_off(send, error)
         finally:
             held.close()
+            whole.close()
+
+    async def _rewritten(
+        self, request: Incoming, status: int, headers: RawHeaders, chunks: AsyncIterator[bytes], whole: Spool
+    ) -> tuple[RawHeaders, AsyncIterator[bytes]]:
+        """Return an answer with the proxy's urls, read to its end in `whole`; over the limit it passes as it is."""
+        async for chunk in chunks:
+            whole.add(chunk)
+        if self._rewriter is None or whole.tail is not None:
+            return headers, _chunks(whole)
+        headers, body = await self._rewriter.rewritten(request, status, headers, whole.head)
+        return headers, _one(body)
 
     async def _body(self, response: httpx.Response, held: Spool) -> AsyncIterator[bytes]:
         """Return an answer's body: as it comes, or read to its end, in `held`, where nothing of it leaves before."""

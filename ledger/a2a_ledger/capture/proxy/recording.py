@@ -31,6 +31,7 @@ from a2a_ledger.capture.server.spool import Spool, read_leg
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.transport import GuardTransport
 from a2a_ledger.capture.unread import pass_unread
+from a2a_ledger.card import MAX_CARD
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class ProxyTransport(GuardTransport):
         return made
 
     rewrites = False
+    most_of_card = MAX_CARD  # where cards are held to their end
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request on, recorded; see `GuardTransport`."""
@@ -184,10 +186,16 @@ class ProxyTransport(GuardTransport):
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "target"}}
         bodiless = [(name, value) for name, value in headers if name.lower() not in _OF_A_BODY]
         send = self._inner.handle_async_request
-        route, passing = Route(ask, send, bodiless, extensions, self), PassedRoute(ask, send, bodiless, extensions)
+        route = Route(ask, send, bodiless, extensions, self)
+        keep, entropy = desk.ledger.settings.keep_body, desk.ledger.entropy
+        passing = PassedRoute(ask, send, bodiless, extensions, keep_body=keep, entropy=entropy)
         desk.cards.remember(route)
         # Several clients stand behind one proxy: that one reads the card says nothing about what another does next.
-        fetched = await desk.cards.fetch(passing, purpose="discovery", validate=None, first_hand=True)
+        try:
+            fetched = await desk.cards.fetch(passing, purpose="discovery", validate=None, first_hand=True)
+        except BaseException:
+            passing.close()
+            raise
         if fetched.error is not None:
             raise fetched.error
         if fetched.kept is not None and fetched.kept.usable:
@@ -197,7 +205,7 @@ class ProxyTransport(GuardTransport):
         came = passing.passed
         if came is None:
             raise LedgerError("expected an answer of the agent beside its record, found none")
-        return httpx.Response(came.status, headers=came.headers, stream=httpx.ByteStream(came.body), request=request)
+        return httpx.Response(came.status, headers=came.headers, stream=Spooled(came.body), request=request)
 
     # ---- everything else
 

@@ -13,8 +13,7 @@ from a2a_ledger.capture.failures import Failure, describe_failure
 from a2a_ledger.capture.method_card import CARD_METHOD, card_in
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.server.spool import Spool
-from a2a_ledger.capture.streams import CALLER_LEFT
-from a2a_ledger.wire import SseParser
+from a2a_ledger.capture.streams import CALLER_LEFT, parser_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.server.incoming import Incoming, Message, Send
     from a2a_ledger.capture.server.served_cards import ServedCards
+    from a2a_ledger.wire import SseParser
 
 _START, _BODY = "http.response.start", "http.response.body"
 _SUCCESS = range(200, 300)
@@ -85,7 +85,8 @@ class Answering:
             return
         codings = codings_of(self._headers)
         if can_unpack(codings):
-            self._parser, self._unpacking = SseParser(), Unpacking(codings)
+            self._parser = parser_for(self._exchange.desk.ledger)
+            self._unpacking = Unpacking(codings)
             self._exchange.stream_opened(self._status, self._headers)
         else:
             self._passes_unread = True

@@ -5,13 +5,13 @@ from __future__ import annotations
 import tempfile
 from typing import IO, TYPE_CHECKING
 
-from a2a_ledger.codec import SECRET, Hole, part_hasher
+from a2a_ledger.codec import SECRET, Rest
 from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
-    from _hashlib import HASH
     from collections.abc import Callable, Iterator
 
+    from a2a_ledger.codec import Hole
     from a2a_ledger.wire import Headers, Leg
 
 _CHUNK = 64 * 1024
@@ -29,9 +29,8 @@ class Spool:
         """
         self._keep = keep
         self._entropy = entropy
-        self._hasher: HASH | None = None
+        self._rest: Rest | None = None
         self._head = bytearray()
-        self._over = 0
         self._file: IO[bytes] | None = None
 
     def add(self, chunk: bytes) -> None:
@@ -43,12 +42,11 @@ class Spool:
         self._head += chunk[:room]
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-        if self._hasher is None:
-            self._hasher = part_hasher(self._entropy(SECRET))
-        rest = chunk[room:]
-        self._file.write(rest)
-        self._hasher.update(rest)
-        self._over += len(rest)
+        if self._rest is None:
+            self._rest = Rest(self._entropy(SECRET))
+        over = chunk[room:]
+        self._file.write(over)
+        self._rest.add(over)
 
     @property
     def head(self) -> bytes:
@@ -58,12 +56,12 @@ class Spool:
     @property
     def tail(self) -> Hole | None:
         """Return what a record says of the rest; None: there is none."""
-        return Hole(self._over, self._hasher.digest()) if self._hasher is not None else None
+        return self._rest.hole if self._rest is not None else None
 
     @property
     def size(self) -> int:
         """Return the octets of the whole body so far."""
-        return len(self._head) + self._over
+        return len(self._head) + (self._rest.hole.length if self._rest is not None else 0)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the whole body again, from its beginning."""
