@@ -5,8 +5,9 @@
 #
 # LOG-VKEY is the log's key as its owner gave it to you: <name>+<8 hex digits>+<base64>. TIME-ROOT.pem is the root
 # certificate of a timestamp authority, as you got it from that authority: with it the bundle's time tokens are checked.
-# Exit 0: everything below holds. 1: something does not. 2: the command cannot be used, or a tool is missing. 3: a time
-# token is not proven by your root.
+# Exit 0: everything below holds. 1: something does not. 2: the command cannot be used, or a tool is missing. 3: not
+# proven: a time token by your root; a log whose keys changed, and a bundle in packs (of a long task, a context, a
+# peer), are for `a2a_verify.py`.
 #
 # What it checks (docs/format.md 12): manifests and the exporter's two signatures (I), the signature of the checkpoint by
 # the key that you gave (L), the inclusion proof of every leaf (P), the commitment of every record (part of C1), and by
@@ -19,6 +20,7 @@ export LC_ALL=C
 
 usage() { echo "verify.sh: $1" >&2; exit 2; }
 bad() { echo "INVALID: $1"; exit 1; }
+undecided() { echo "NOT PROVEN: $1"; exit 3; }
 
 [ $# -eq 2 ] || [ $# -eq 3 ] || usage "expected BUNDLE.zip LOG-VKEY [TIME-ROOT.pem]"
 for tool in unzip sha256sum openssl jq od base64; do
@@ -64,6 +66,7 @@ size=$(unzip -Zt "$bundle" 2>/dev/null | sed -n 's/.*files\{0,1\}, \([0-9]*\) by
 unzip -qq "$bundle" -d "$place/bag" >/dev/null 2>&1 || bad "the zip cannot be unpacked"
 cd "$place/bag"
 log=data/log
+[ ! -d data/packs ] || undecided "the files of this bundle lie in packs: use a2a_verify.py"
 
 # 2 The manifests, both ways (I).
 for file in bagit.txt manifest-sha256.txt tagmanifest-sha256.txt data/claims.json $log/checkpoint $log/events.jsonl $log/index.tsv; do
@@ -94,7 +97,12 @@ while read -r dash name blob; do
     signed "$place/log.pem" "$place/sig" "$place/text" || bad "the log's signature of the checkpoint does not verify"
     of_log=yes
 done < <(sed '1,/^$/d' $note)
-[ $of_log = yes ] || bad "your key did not sign the checkpoint"
+ended='select(.stream == "ledger" and (.type == "key.retired.v1" or .type == "key.revoked.v1")) | .type'
+which_keys="a key of this log was retired or revoked: which keys still speak is for a2a_verify.py"
+if [ $of_log = no ]; then
+    if find data/records -name '*.json' -print0 | xargs -0 -r jq -r "$ended" 2>/dev/null | grep -q .; then undecided "$which_keys"; fi
+    bad "your key did not sign the checkpoint"
+fi
 
 # 3, 4, 8 Each leaf has one spelling, its proof leads to that root (P), and its record is what it commits to (C1).
 proved() { # proved INDEX LEAF-HASH PROOF: RFC 9162, section 2.1.3.2
@@ -130,9 +138,7 @@ while IFS= read -r leaf; do
     [ -f $record.json ] && [ "$(wc -c 2>/dev/null <$record.salt)" = 32 ] || bad "record $n, or its salt, is missing"
     [ "$({ printf 'a2a-ledger/record/v1\0'; cat $record.salt $record.json; } | hash)" = "$c" ] || bad "record $n is not what leaf $n commits to"
     jq -r 'select(.stream == "ledger" and .type == "key.added.v1" and .data.role == "export") | .data.vkey' $record.json >>"$place/keys" || bad "record $n is no JSON"
-    if [ "$(jq -r 'select(.stream == "ledger" and (.type == "key.retired.v1" or .type == "key.revoked.v1")) | .type' $record.json)" ]; then
-        usage "a key of this log was retired or revoked: which keys still speak is for a2a_verify.py"
-    fi
+    [ -z "$(jq -r "$ended" $record.json)" ] || undecided "$which_keys"
 done <$log/events.jsonl
 [ $count -gt 0 ] || bad "no leaf is shown"
 
@@ -172,8 +178,7 @@ for token in data/time/[0-9].tsr; do
         known=$(cmp -s "$note" $log/checkpoint && echo "which is this checkpoint" || echo "that it leads on to this checkpoint is NOT CHECKED")
         times+="VALID: $token says by your root that $over existed at $when (T); $known"$'\n'
     else
-        echo "NOT PROVEN: openssl ts -verify does not take $token over $note by your root"
-        exit 3
+        undecided "openssl ts -verify does not take $token over $note by your root"
     fi
 done
 

@@ -98,5 +98,13 @@ def test_a_time_token_that_openssl_does_not_take(tmp_path: Path, name: str) -> N
     assert done.stdout.startswith("NOT PROVEN: openssl ts -verify does not take data/time/0.tsr")
 
 
+@pytest.mark.parametrize("name", ["head_by_retired_and_heir", "statement_key_retired", "packed_task", "packed_peer"])
+def test_what_it_leaves_to_the_others_is_not_called_invalid(tmp_path: Path, name: str) -> None:
+    done = recipe(tmp_path, ROWS[name].made().bundle)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith("NOT PROVEN: ")
+    assert "a2a_verify.py" in done.stdout
+
+
 def test_a_root_that_cannot_be_read(tmp_path: Path) -> None:
     assert recipe(tmp_path, log().bundle, root=tmp_path / "nothing.pem").returncode == 2
