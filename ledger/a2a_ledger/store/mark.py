@@ -52,7 +52,7 @@ RECOVERY = "a2a-ledger checkpoint --recover-mark"
 _RETRY = 0.01
 _COMPARE = "compare the newest checkpoint with one that somebody else holds (a witness, a peer, an exported bundle)"
 _SAFE_SIDE = f"{_COMPARE}; if the log is not behind it, run `{RECOVERY}`"
-_LOST = "keep this directory for reading and begin a new log with `a2a-ledger init` that quotes the mark"
+_LOST = "keep this directory and its mark for reading, and begin a new log elsewhere with `a2a-ledger init`"
 
 
 class Mark(NamedTuple):
