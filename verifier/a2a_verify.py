@@ -2438,6 +2438,8 @@ class Beside:
         self.peers: dict[str, str] = {}  # of each stream the peer that it names first
         self.urls: dict[str, str] = {}  # of each peer the url
         self.ids: dict[tuple[Json, ...], int] = {}  # where a message, or one that answers it, first gave these ids
+        self.frozen: dict[str, Record] = {}  # of each stream its first capture
+        self.asked: dict[str, int] = {}  # of each stream the first request that went out
         self.following: dict[int, Record] = {}  # of each event the first message behind it in its stream
         waiting: dict[str, list[int]] = defaultdict(list)
         for record in sorted(shown.records.values(), key=lambda record: record.n):
@@ -2446,7 +2448,11 @@ class Beside:
                 self.peers.setdefault(record.stream, peer)
                 if url:
                     self.urls.setdefault(peer, url)
+            if record.type == "contract.captured.v1":
+                self.frozen.setdefault(record.stream, record)
             if record.type == "message.recorded.v1":
+                if (record.data["leg"], record.data["direction"]) == ("request", "out"):
+                    self.asked.setdefault(record.stream, record.n)
                 self.following |= dict.fromkeys(waiting.pop(record.stream, []), record)
                 asked = shown.named(record, "answers")
                 for message in (record, *([asked] if asked is not None else [])):
@@ -2486,6 +2492,7 @@ def _check_of_task(record: Record, beside: Beside) -> Iterator[str]:  # noqa: C9
                 yield "adopts other ids than the message behind it names"
         case "contract.captured.v1" | "contract.reconstructed.v1":
             yield from _check_pin(record)
+            yield from _check_frozen(record, beside)
             fetch = named(record, "fetch")
             if fetch is not None:
                 names = ("form", "seed0") if fetch.type == "card.fetched.v1" else ("form",)
@@ -2500,6 +2507,18 @@ def _check_of_task(record: Record, beside: Beside) -> Iterator[str]:  # noqa: C9
                 yield "lists events that are not before it in its stream"
         case _:
             pass
+
+
+def _check_frozen(record: Record, beside: Beside) -> Iterator[str]:
+    """See that a task has one contract, which a client froze before the first request."""
+    if record.type != "contract.captured.v1":
+        return
+    first, data = beside.frozen[record.stream], record.data
+    if data.get("contract_hash") != first.data.get("contract_hash"):
+        yield f"freezes another contract than event {first.n}"
+    asked = beside.asked.get(record.stream, record.n)
+    if record.n == first.n and data.get("side") != "server" and asked < record.n:
+        yield f"comes after the first request of its task, event {asked}"
 
 
 def _check_of_others(record: Record, shown: Shown) -> Iterator[str]:  # noqa: C901, PLR0912 - a case a type of event

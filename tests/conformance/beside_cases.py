@@ -105,6 +105,28 @@ def _opens(stream: str, event: str, data: JsonObject) -> Made:
     return _remade(change)
 
 
+def _frozen_again(**fields: Json) -> Made:
+    """Let the operator freeze a contract once more, when the task has ended."""
+
+    def change(made: Remaking) -> None:
+        told = cast("JsonObject", made.record(CAPTURE)["data"])
+        made.append(f"task:{log().task}", "contract.captured.v1", {**told, **fields})
+
+    return _remade(change)
+
+
+def _frozen_late() -> Made:
+    """Let the only capture stand behind a decision of its own, and behind all that was sent."""
+
+    def change(made: Remaking) -> None:
+        stream = f"task:{log().task}"
+        for n, event in ((DECISION, "freshness.decided.v1"), (CAPTURE, "contract.captured.v1")):
+            made.append(stream, event, cast("JsonObject", made.record(n)["data"]))
+        made.change(CAPTURE, lambda record: record.update(type="contract.reconstructed.v1"))
+
+    return _remade(change)
+
+
 def _refetched(outcome: str) -> Made:
     """Let the decision rest on a re-fetch of some outcome, which brought the card that was at hand."""
 
@@ -179,6 +201,9 @@ def _captures() -> Iterator[Row]:
     for what, pin in pins.items():
         yield wrong(f"pin_of_another_{what}_fail", recipe=partial(_field, CAPTURE, pin=pin))
     yield row("pin_with_member_more", "12, step 11", partial(_field, CAPTURE, pin={"zz": "1"}))
+    other: JsonObject = {"contractHash": OTHER_HASH}
+    yield wrong("captured_twice_otherwise_fail", recipe=partial(_frozen_again, contract_hash=OTHER_HASH, pin=other))
+    yield wrong("captured_behind_the_request_fail", recipe=_frozen_late)
     yield wrong("capture_of_another_peer_fail", recipe=partial(_field, CAPTURE, peer=OTHER_PEER))
     yield wrong("capture_of_another_peer_url_fail", recipe=partial(_field, CAPTURE, peer_url="https://other.example/"))
     yield wrong("capture_of_another_form_fail", recipe=partial(_field, CAPTURE, form="a2a-contract/9"))

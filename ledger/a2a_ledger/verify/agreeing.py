@@ -138,6 +138,8 @@ def _captured(record: Record, beside: Beside) -> Differences:
     fetch = beside.named(record, "fetch")
     if fetch is not None:
         yield from _of_card(record, fetch, "fetch", ("form", "seed0") if fetch.type == CARD_FETCHED else ("form",))
+    if record.type == CAPTURED:
+        yield from _frozen(record, beside)
     if data.get("side") == _SERVER or record.type == RECONSTRUCTED:
         return  # the pin is then what the peer's client attached
     pin = members(data.get("pin"))
@@ -150,6 +152,18 @@ def _captured(record: Record, beside: Beside) -> Differences:
     differing = [name for name, value in attached.items() if name in pin and pin[name] != value]
     if differing:
         yield Difference(f"its pin has another {', '.join(differing)} than is frozen")
+
+
+def _frozen(record: Record, beside: Beside) -> Differences:
+    """A contract is frozen once, before anything is sent under it."""
+    first = beside.first_capture(record)
+    if record.data.get("contract_hash") != first.data.get("contract_hash"):
+        yield Difference(f"its contract_hash is not that of the capture at {first.n}: a task has one contract")
+    if record.n != first.n or record.data.get("side") == _SERVER:
+        return  # an agent freezes what a client's request has begun
+    asked = beside.first_request(record)
+    if asked is not None and asked < record.n:
+        yield Difference(f"was frozen after the first request of its task, which is event {asked}")
 
 
 def _of_card(record: Record, fetch: Record, where: str, names: tuple[str, ...] = ()) -> Differences:

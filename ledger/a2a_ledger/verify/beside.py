@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.reading import MESSAGE, ref, text
+from a2a_ledger.divergence.reading import CAPTURED, MESSAGE, ref, text
 
 if TYPE_CHECKING:
     from a2a_ledger.codec import Record
@@ -20,6 +20,8 @@ class Said:
         self.peers: dict[str, int] = {}  # by stream the first event that names a peer
         self.urls: dict[str, int] = {}  # by peer the first event that names its url
         self.spoken: dict[str, array[int]] = {}  # by stream its messages
+        self.frozen: dict[str, int] = {}  # by stream its first capture
+        self.asked: dict[str, int] = {}  # by stream the first request that went out
         self.given: dict[tuple[str, int, str | None, str | None], int] = {}  # by the message that was answered so first
 
     def take(self, record: Record) -> None:
@@ -28,7 +30,11 @@ class Said:
             self.peers.setdefault(record.stream, record.n)
         if text(record.data, "peer_url"):
             self.urls.setdefault(str(record.data.get("peer")), record.n)
+        if record.type == CAPTURED:
+            self.frozen.setdefault(record.stream, record.n)
         if record.type == MESSAGE:
+            if record.data.get("leg") == "request" and record.data.get("direction") == "out":
+                self.asked.setdefault(record.stream, record.n)
             self.spoken.setdefault(record.stream, array("Q")).append(record.n)
             asked = ref(record.data, "answers")
             if asked is not None:
@@ -62,6 +68,14 @@ class Beside:
         spoken = self._said.spoken.get(record.stream, ())
         at = bisect_right(spoken, record.n)
         return self._shown.records[spoken[at]] if at < len(spoken) else None
+
+    def first_capture(self, record: Record) -> Record:
+        """Return the first capture of the stream of a capture."""
+        return self._shown.records[self._said.frozen[record.stream]]
+
+    def first_request(self, record: Record) -> int | None:
+        """Return the log index of the first request that went out in the stream of an event, if there is one."""
+        return self._said.asked.get(record.stream)
 
     def first_of_stream(self, record: Record) -> Record:
         """Return the first event of a stream that names a peer."""

@@ -13,13 +13,15 @@ const idsOf = ({ data }) => JSON.stringify([data.task_id ?? null, data.context_i
 
 /** What events have in common: peers of streams, urls of peers, ids that messages gave, and the message behind each event. */
 function besides(shown) {
-  const found = { peers: new Map(), urls: new Map(), ids: new Map(), following: new Map() }, waiting = new Map();
+  const found = { peers: new Map(), urls: new Map(), ids: new Map(), frozen: new Map(), asked: new Map(), following: new Map() }, waiting = new Map();
   const first = (map, key, value) => { if (!map.has(key)) map.set(key, value); };
   for (const record of [...shown.records.values()].sort((a, b) => a.n - b.n)) {
     const { n, stream, type, data: d } = record;
     if (typeof d.peer === "string") first(found.peers, stream, d.peer);
     if (typeof d.peer === "string" && typeof d.peer_url === "string" && d.peer_url) first(found.urls, d.peer, d.peer_url);
+    if (type === "contract.captured.v1") first(found.frozen, stream, record);
     if (type === "message.recorded.v1") {
+      if (d.leg === "request" && d.direction === "out") first(found.asked, stream, n);
       for (const before of waiting.get(stream) || []) found.following.set(before, record);
       waiting.delete(stream);
       for (const message of [record, shown.named(d.answers)]) if (message) first(found.ids, `${message.n} ${idsOf(record)}`, n);
@@ -69,6 +71,14 @@ function* pinFaults({ log, stream, type, data: d }) {
   for (const [name, value] of Object.entries(frozen)) if (isObject(d.pin) && has(d.pin, name) && d.pin[name] !== value) yield `its pin has another ${name} than is frozen`;
 }
 
+/** A contract is frozen once, before anything is sent under it. */
+function* frozenFaults({ n, stream, type, data: d }, { frozen, asked }) {
+  if (type !== "contract.captured.v1") return;
+  const first = frozen.get(stream);
+  if (d.contract_hash !== first.data.contract_hash) yield `freezes another contract than event ${first.n}`;
+  if (first.n === n && d.side !== "server" && asked.get(stream) < n) yield `was frozen after the first request of its task, event ${asked.get(stream)}`;
+}
+
 function* refetchFaults(record, shown) {
   const { data: d } = record, card = shown.named(d.card), again = shown.named(d.refetch);
   yield* cardFaults(record, card);
@@ -115,9 +125,10 @@ const BESIDE = {
     if (fetch && (fetch.type !== "card.fetched.v1" || record.data.new_hash !== fetch.data.contract_hash)) yield `takes on another contract than event ${fetch.n} brought`;
   },
   "freshness.decided.v1": refetchFaults,
-  *"contract.captured.v1"(record, shown) {
+  *"contract.captured.v1"(record, shown, beside) {
     const fetch = shown.named(record.data.fetch);
     yield* pinFaults(record);
+    yield* frozenFaults(record, beside);
     yield* cardFaults(record, fetch, fetch?.type === "card.fetched.v1" ? ["form", "seed0"] : ["form"]);
   },
   "send.aborted.v1": abortFaults,
