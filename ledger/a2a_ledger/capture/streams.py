@@ -60,6 +60,7 @@ class RecordedStream(httpx.AsyncByteStream):
         headers = pairs(response.headers)
         self._unpacking = Unpacking(codings_of(headers))
         self._unreadable = ""
+        self._pieces: Iterator[bytes] = iter(())
         self._source = octets_of(response)
         self._parser = parser_for(exchange.desk.ledger)
         self._ended = False
@@ -69,7 +70,8 @@ class RecordedStream(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for octets in self._source:
-                for said in self._read(octets):
+                self._pieces = self._read(octets)
+                for said in self._pieces:
                     await self._take(said)
                     if not self._as_it_came:
                         yield said
@@ -125,10 +127,9 @@ class RecordedStream(httpx.AsyncByteStream):
         """Read on to the end, recording only; whoever stops it leaves a record of that."""
         how, text = "complete", ""
         try:
+            await self._record(self._pieces)  # what the octets that were refused say further
             async for octets in self._source:
-                for said in self._read(octets):
-                    if events := self._parser.feed(said):
-                        await self._exchange.stream_events(events, judge=False)
+                await self._record(self._read(octets))
         except (Exception, asyncio.CancelledError) as error:
             failure = describe_failure(error)
             how, text = failure.kind, failure.text
@@ -137,6 +138,11 @@ class RecordedStream(httpx.AsyncByteStream):
         finally:
             await self._end(how, text, judge=False)
             await self._response.aclose()
+
+    async def _record(self, pieces: Iterator[bytes]) -> None:
+        for said in pieces:
+            if events := self._parser.feed(said):
+                await self._exchange.stream_events(events, judge=False)
 
     async def _end(self, how: str, text: str = "", *, judge: bool = True) -> None:
         """Record what was left of the stream, and how it ended, once; the end is recorded whatever is found."""
