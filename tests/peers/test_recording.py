@@ -192,7 +192,7 @@ def test_a_head_that_cannot_be_recorded_holds_up_no_other(
     with open_at(tmp_path / "client") as client:
         peers = peers_of(client)
         recording = peers._recording  # pyright: ignore[reportPrivateUsage] - both must be due at once
-        heads = peers._heads  # pyright: ignore[reportPrivateUsage]
+        heads = peers._heads  # pyright: ignore[reportPrivateUsage] - where a damaged one is put
         with heads.exclusive():
             heads.keep(two.agent.origin, "no head")
             heads.keep(zebra.origin, head)
