@@ -17,10 +17,10 @@ from a2a_ledger_projections.base import catch_up, compare, reading, rebuild
 from a2a_ledger_projections.view import Rows, View
 
 if TYPE_CHECKING:
-    import sqlite3
     from pathlib import Path
 
     from a2a_ledger.store import Store
+    from a2a_ledger.store.database import Session
     from a2a_ledger_projections.facts import Fact
 
     from .logbook import Logbook
@@ -46,7 +46,7 @@ def stored(store: Store) -> dict[str, int]:
         return {key: int(row.removeprefix('{"count":').removesuffix("}")) for key, _, row in _rows(db)}
 
 
-def _rows(db: sqlite3.Connection) -> list[tuple[str, int, str]]:
+def _rows(db: Session) -> list[tuple[str, int, str]]:
     return db.execute(f"SELECT key, first, row FROM {COUNTS.table}").fetchall()  # noqa: S608 - our own table
 
 
