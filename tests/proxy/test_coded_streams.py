@@ -87,3 +87,17 @@ async def test_a_coded_body_over_the_limit_is_one_hole(open_ledger: OpenLedger, 
             answer = await http.post(url, content=SEND)
     assert len(answer.content) == 5022
     assert bodies(ledger, "response") == [b"*" * 1000]
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_a_stream_that_lacks_its_last_event_is_cut_where_it_is_enforced(
+    open_ledger: OpenLedger, start_proxy: StartProxy, coding: str
+) -> None:
+    ledger, got, said = open_ledger(mode="enforce"), bytearray(), EVENTS[0] + b"data: {"
+    octets = gzip.compress(said) if coding == "gzip" else said
+    with Serving(Peer(answering(200, octets, SSE, (b"content-encoding", coding.encode())))) as upstream:
+        with pytest.raises(httpx.RemoteProtocolError):  # what it got is less than the length that it was told
+            await read_into(got, start_proxy(ledger, upstream.url).url)
+        await wait_for(ledger)
+    assert got == (b"" if coding == "gzip" else EVENTS[0])
+    assert bodies(ledger, "stream-event") == [EVENTS[0], b"data: {"]

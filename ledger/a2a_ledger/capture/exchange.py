@@ -177,7 +177,7 @@ class Exchange:
             if self.arrivals is not None and self.desk.enforces and any(event.tail for event in events):
                 raise ContractDivergenceError(
                     "an event of a stream is over the limit of keep_body, so it cannot be held against the contract; "
-                    "it is recorded, and its end is kept back"
+                    "it is recorded, and nothing of it is passed on"
                 )
 
     async def stream_ended(self, status: int, how: str, text: str = "") -> None:

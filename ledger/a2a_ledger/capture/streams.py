@@ -2,7 +2,7 @@
 
 An event is recorded before the caller sees it. When an event leaves the frozen contract and mode
 "enforce" raises, the stream is read on and recorded behind the caller's back until it ends; it is
-never closed on the peer.
+never closed on the peer. In that mode the octets of an event wait until it is whole and judged.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import httpx
 
 from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, codings_of
 from a2a_ledger.capture.failures import describe_failure
+from a2a_ledger.capture.held_back import HeldBack
 from a2a_ledger.capture.received import octets_of
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.codec import SECRET, Rest
@@ -58,7 +59,11 @@ class RecordedStream(httpx.AsyncByteStream):
         self._background = background
         self._as_it_came = as_it_came
         headers = pairs(response.headers)
-        self._unpacking = Unpacking(codings_of(headers))
+        codings = codings_of(headers)
+        self._unpacking = Unpacking(codings)
+        self._passes_coded = as_it_came and bool(codings)
+        judges = exchange.arrivals is not None and exchange.desk.enforces
+        self._held = HeldBack(splits=not self._passes_coded) if judges else None
         self._unreadable = ""
         self._pieces: Iterator[bytes] = iter(())
         self._source = octets_of(response)
@@ -73,12 +78,12 @@ class RecordedStream(httpx.AsyncByteStream):
                 self._pieces = self._read(octets)
                 for said in self._pieces:
                     await self._take(said)
-                    if not self._as_it_came:
-                        yield said
+                    if not self._passes_coded and (passing := self._passing(said)):
+                        yield passing
                 if self._unreadable:
                     self._pass_unread()
-                if self._as_it_came:
-                    yield octets
+                if self._passes_coded and (passing := self._passing(octets)):
+                    yield passing
         except LedgerError:  # ours; the stream itself goes on
             raise
         except Exception as error:
@@ -86,6 +91,8 @@ class RecordedStream(httpx.AsyncByteStream):
             await self._end(failure.kind, failure.text)
             raise
         await self._end("complete")
+        if last := self._left_over():
+            yield last
 
     def _read(self, octets: bytes) -> Iterator[bytes]:
         """Yield what the next octets say, as far as they can be read."""
@@ -106,22 +113,60 @@ class RecordedStream(httpx.AsyncByteStream):
         if not self._as_it_came:
             raise httpx.DecodingError(self._unreadable)
         if self._exchange.desk.enforces:
-            self._draining = True
-            self._background(self._drain())
+            self._refuse()
             raise ContractDivergenceError(
                 f"the rest of a stream cannot be read ({self._unreadable}), so it cannot be held against the contract"
             )
 
     async def _take(self, chunk: bytes) -> None:
         events = self._parser.feed(chunk)
+        if self._held is not None:
+            self._held.read(len(chunk), events)
         if not events:
             return
         try:
             await self._exchange.stream_events(events)
         except ContractDivergenceError:
-            self._draining = True
-            self._background(self._drain())
+            self._refuse()
             raise
+
+    def _passing(self, octets: bytes) -> bytes:
+        """Return what the caller may see now that these octets came.
+
+        Raises:
+            ContractDivergenceError: more than `keep_body` waits for the end of an event.
+        """
+        if self._held is None:
+            return octets
+        passing = self._held.passing(octets)
+        most = self._exchange.desk.ledger.settings.keep_body
+        if self._held.size > most:
+            self._refuse()
+            raise ContractDivergenceError(
+                f"an event of a stream is over the limit of keep_body ({most} bytes), so it cannot be held against the "
+                f"contract before it is passed on; raise keep_body, or use mode observe"
+            )
+        return passing
+
+    def _left_over(self) -> bytes:
+        """Return what may still pass at the end; an event that never became whole never passes.
+
+        Raises:
+            ContractDivergenceError: the caller would take what it got for the whole stream, and cannot read it as one.
+        """
+        if self._held is None:
+            return b""
+        passing = self._held.passing()
+        if not self._held.ends_between_events and (
+            self._passes_coded or (self._as_it_came and "content-length" in self._response.headers)
+        ):
+            raise ContractDivergenceError("a stream ended in the middle of an event, which was not passed on")
+        return passing
+
+    def _refuse(self) -> None:
+        """Give the caller an error, and read on for the record."""
+        self._draining = True
+        self._background(self._drain())
 
     async def _drain(self) -> None:
         """Read on to the end, recording only; whoever stops it leaves a record of that."""
@@ -153,6 +198,8 @@ class RecordedStream(httpx.AsyncByteStream):
             how, text = "other", self._unreadable or CUT_IN_CODING
         try:
             if rest := self._parser.close():  # not ended by a blank line: SSE readers throw it away, we record it
+                if self._held is not None:
+                    self._held.read(0, [event for event in rest if event.complete])
                 await self._exchange.stream_events(rest, judge=judge and all(event.complete for event in rest))
         finally:
             await self._exchange.stream_ended(self._response.status_code, how, text)
