@@ -15,6 +15,7 @@ from a2a_ledger.capture.outside import as_said
 from a2a_ledger.capture.recorder import failure_event, message_event, see, stream_end_event
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import PAST_SUBMITTED
+from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import ContractDivergenceError
 from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
@@ -222,7 +223,7 @@ class Exchange:
         return written, findings
 
     async def _write(self, drafts: list[Draft]) -> list[Appended]:
-        return await asyncio.shield(asyncio.ensure_future(self.desk.write(drafts)))
+        return await asyncio.shield(begun(self.desk.write(drafts)))
 
     def _incoming(self, leg: Leg, seen: Seen, *, sequence: int | None = None, flags: Sequence[str] = ()) -> Draft:
         event, blobs = message_event(

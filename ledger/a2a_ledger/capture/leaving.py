@@ -18,12 +18,13 @@ from a2a_ledger.capture.outside import as_said, is_outside
 from a2a_ledger.capture.recorder import Peer, attribute, interface_used, message_event, see
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import task_state
+from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.events import TaskAdopted
 from a2a_ledger.wire import message_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Sequence
 
     from a2a_ledger.capture.arrival import Arrivals
     from a2a_ledger.capture.bound import BoundCard, Call
@@ -97,13 +98,8 @@ async def call_of(  # noqa: PLR0913 - what is known of a request before it leave
     return call
 
 
-async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides of one request
-    desk: Desk,
-    arrivals: Arrivals,
-    outgoing: Outgoing,
-    call: Call | None,
-    behind: Callable[[Coroutine[object, object, None]], None],
-    card: CardAsk | None = None,
+async def open_exchange(
+    desk: Desk, arrivals: Arrivals, outgoing: Outgoing, call: Call | None, card: CardAsk | None = None
 ) -> Exchange:
     """Record a request before its bytes leave: decision, capture and request in one append.
 
@@ -112,7 +108,6 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
         arrivals: judges what comes of it.
         outgoing: the request.
         call: the send that it is, decided.
-        behind: runs what nobody waits for.
         card: the card that its answer is to be.
 
     Raises:
@@ -141,7 +136,7 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
         clean = without_secrets(leg, seen.secrets, with_url=True)
         opening = _capture(desk, call, bound, clean, offered, visible=outgoing.credentials_visible)
     request_draft = desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs))
-    writing = asyncio.ensure_future(_record(desk, call, opening, request_draft))
+    writing = begun(_record(desk, call, opening, request_draft))
     try:
         appended = await asyncio.shield(writing)
         if appended:
@@ -150,7 +145,8 @@ async def open_exchange(  # noqa: PLR0913, PLR0917 - desk, rules, and the sides 
             with desk.failing_as_chosen():
                 await asyncio.to_thread(desk.ledger.sign_checkpoint)
     except asyncio.CancelledError:
-        behind(_never_sent(exchange, writing, "cancelled", "the caller gave up before the request was sent"))
+        why = "the caller gave up before the request was sent"
+        await asyncio.shield(begun(_never_sent(exchange, writing, "cancelled", why)))
         raise
     except LedgerError as error:
         if exchange.answers is not None:

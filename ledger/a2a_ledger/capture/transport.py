@@ -130,7 +130,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
                 "than gzip and deflate, and cannot be read, so it cannot be decided; send it so that it can, raise "
                 "keep_body, or use mode observe"
             )
-        return await open_exchange(self._desk, self._arrivals, outgoing, None, self.run_behind)
+        return await open_exchange(self._desk, self._arrivals, outgoing, None)
 
     async def aclose(self) -> None:
         """Give streams that are still being drained a moment, then close the transport below."""
@@ -284,7 +284,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         if "accept-encoding" in request.headers:
             request.headers["accept-encoding"] = "identity"  # what is recorded is what is read
         outgoing = Outgoing(leg, pairs(request.headers), body, request.method)
-        return await open_exchange(self._desk, self._arrivals, outgoing, call, self.run_behind, card)
+        return await open_exchange(self._desk, self._arrivals, outgoing, call, card)
 
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
         try:

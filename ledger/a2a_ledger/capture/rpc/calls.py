@@ -87,7 +87,7 @@ class Calls:
                 wire=octets_of(request),
                 credentials_visible=self._visible and not details.credentials,
             )
-            exchange = await open_exchange(self._desk, self._arrivals, outgoing, call, self.run_behind)
+            exchange = await open_exchange(self._desk, self._arrivals, outgoing, call)
         if exchange is not None and (value := head_for(self._desk, exchange, leg.url)) is not None:
             details = _with_metadata(details, [*(details.metadata or ()), (HEAD_PARAMETER.lower(), value)])
         return Opened(details, exchange)
