@@ -122,7 +122,7 @@ async def test_a_broken_answer_is_recorded_as_it_came(
     async with http.stream("POST", f"{url}/rpc", json=message) as response:
         received = b"".join([chunk async for chunk in response.aiter_bytes()])
     await http.aclose()
-    assert received == body
+    assert received == (b"" if flag == "truncated" else body)  # enforce keeps an event back that is never whole
     answer = next(r for r in only(ledger, "message.recorded") if r.data["direction"] == "in")
     assert flag in cast("list[str]", answer.data["flags"])
     assert answer.content("body") == body

@@ -35,13 +35,14 @@ _ASK_TABLES = (
     " bool_or(c.relhasrules OR c.relrowsecurity)"
     " FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
     " WHERE c.relnamespace = to_regnamespace(?) AND c.relkind NOT IN ('i', 't', 'c') GROUP BY c.relname"
+    " ORDER BY c.relname"
 )
 _ASK_TRIGGERS = (
     "SELECT t.tgname || ' on ' || c.relname, t.tgenabled::text, p.proname FROM pg_trigger t"
     " JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid"
-    " WHERE c.relnamespace = to_regnamespace(?) AND NOT t.tgisinternal"
+    " WHERE c.relnamespace = to_regnamespace(?) AND NOT t.tgisinternal ORDER BY c.relname, t.tgname"
 )
-_ASK_FUNCTIONS = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace(?)"
+_ASK_FUNCTIONS = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace(?) ORDER BY proname"
 
 
 def tables() -> bytes:
