@@ -182,7 +182,7 @@ def test_an_interrupt_ends_with_130(ledger: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("Caught up to #")
         process.send_signal(signal.SIGINT)
-        _, problem = process.communicate(timeout=20)
+        _, problem = process.communicate(timeout=120)
     assert (process.returncode, problem.strip()) == (130, "Interrupted.")
 
 
