@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.timestamps.authority import Authority
+from tests.timestamps.server import Responder, Said
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -24,6 +26,16 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def other_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Return another one, with RSA keys."""
     return made(tmp_path_factory.mktemp("other") / "authority", key="2048")
+
+
+@pytest.fixture
+def responder(authority: Authority) -> Iterator[Responder]:
+    """Run an authority that answers as it should."""
+    running = Responder(lambda query: Said(authority.reply(query)))
+    try:
+        yield running
+    finally:
+        running.stop()
 
 
 def made(folder: Path, key: str = "P-256") -> Authority:

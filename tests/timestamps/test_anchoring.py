@@ -49,16 +49,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def responder(authority: Authority) -> Iterator[Responder]:
-    """Run an authority that answers as it should."""
-    running = Responder(lambda query: Said(authority.reply(query)))
-    try:
-        yield running
-    finally:
-        running.stop()
-
-
-@pytest.fixture
 def place(home: Path, authority: Authority, responder: Responder) -> Path:
     """Make a ledger with one disputed task, whose settings name the authority."""
     with ContractLedger.open(home / "audit", origin="acme/audit", follow=False) as opened:

@@ -60,16 +60,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def responder(authority: Authority) -> Iterator[Responder]:
-    """Run an authority that answers as it should."""
-    running = Responder(lambda query: Said(authority.reply(query)))
-    try:
-        yield running
-    finally:
-        running.stop()
-
-
-@pytest.fixture
 def chosen(home: Path, authority: Authority, responder: Responder) -> Anchoring:
     (home / "roots.pem").write_bytes(authority.pem)
     return Anchoring(timestamp=responder.url, timestamp_roots="../roots.pem")
