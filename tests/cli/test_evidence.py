@@ -14,6 +14,7 @@ from a2a_ledger.keys import generate, load_pem
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger_projections import peers, task_contracts
 from tests.cli.conftest import objects, opened
+from tests.evidence.forging import damaged
 from tests.evidence.recorded import dispute
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ def test_a_bundle_out_of_the_ledger_is_judged_by_what_the_reader_trusts(run: Run
     (home / "policy.txt").write_text(f"log {vkey}\nquorum none\n")
     by_policy = run("verify", "case.zip", "--policy", "policy.txt")
     assert (by_policy.exit_code, by_policy.stdout.startswith("verified. UNILATERAL: ")) == (0, True)
-    data = bytearray((home / "case.zip").read_bytes())
-    data[20_000] ^= 1
-    (home / "case.zip").write_bytes(data)
+    (home / "case.zip").write_bytes(damaged((home / "case.zip").read_bytes()))
     assert run("verify", "case.zip", "--trust", vkey).exit_code == 1
 
 

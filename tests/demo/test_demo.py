@@ -10,6 +10,7 @@ import pytest
 
 from a2a_ledger import ContractLedger
 from a2a_ledger.policy import parse_policy
+from tests.evidence.forging import damaged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,9 +90,7 @@ def test_the_arbiter_trusts_nobody(kept: Kept, tmp_path: Path) -> None:
     }
     assert status["A"] == status["T"] == status["S"] == "NOT PROVEN"
 
-    data = bytearray(bundle.read_bytes())
-    data[20_000] ^= 0xFF
-    bundle.write_bytes(data)
+    bundle.write_bytes(damaged(bundle.read_bytes()))
     code, out = kept.command("--format", "json", "verify", bundle, "--trust", vkey)
     report = json.loads(out)
     assert (code, report["verdict"]) == (1, "invalid")

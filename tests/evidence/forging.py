@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import zipfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from a2a_ledger.archive import write_archive
+from a2a_ledger.archive.form import LOCAL
 from a2a_ledger.bundle import (
     BAG_INFO,
     CLAIMS,
@@ -78,6 +81,16 @@ def judged(bundle: bytes, *trust: str) -> Report:
 def flipped(data: bytes) -> bytes:
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def damaged(bundle: bytes) -> bytes:
+    """Change one octet of a file that is stored, not deflated: an octet of the zip may be one that says nothing."""
+    name = "data/log/checkpoint"
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        entry = archive.getinfo(name)
+    assert entry.compress_type == zipfile.ZIP_STORED
+    at = entry.header_offset + LOCAL.size + len(name)
+    return bundle[:at] + flipped(bundle[at : at + entry.file_size]) + bundle[at + entry.file_size :]
 
 
 def _manifest(files: Files, names: list[str]) -> bytes:
