@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.checkpoint import checkpoint_of
+from a2a_ledger.durable import sync
 from a2a_ledger.errors import StoreError, UsageError
-from a2a_ledger.home import LedgerHome, staged, sync
+from a2a_ledger.home import LedgerHome, staged
 from a2a_ledger.settings import read_settings
 from a2a_ledger.store.connections import Connections
 from a2a_ledger.store.faults import translated

@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from a2a_ledger.durable import sync
 from a2a_ledger.errors import MissingKeysError, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -212,12 +213,3 @@ def _put_in_place(stage: Path, root: Path) -> None:
         stage.rename(root)  # onto an empty directory this is atomic; a ledger made meanwhile makes it fail
     except OSError as e:
         raise StoreError(f"{root}: somebody else made a ledger here meanwhile ({e.strerror}); open it again") from e
-
-
-def sync(place: Path) -> None:
-    """Make a file's octets, or what was renamed in a folder, durable."""
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

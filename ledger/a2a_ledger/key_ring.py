@@ -7,13 +7,12 @@ leaves nobody who signs with a key that has ended.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.durable import replace_file, sync
 from a2a_ledger.errors import FormatError, LedgerError, MissingKeysError, StoreError, UsageError
-from a2a_ledger.home import sync
 from a2a_ledger.keys import KINDS, ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
 from a2a_ledger.signing.away import signer_at
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
@@ -205,14 +204,8 @@ def save_uri(path: Path, uri: str, vkey: str) -> None:
     Raises:
         StoreError: it cannot be written.
     """
-    coming = path.with_suffix(".uri.new")
     try:
-        with coming.open("w", encoding="utf-8") as file:
-            file.write(f"{uri}\n{vkey}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        coming.replace(path)
-        sync(path.parent)
+        replace_file(path, f"{uri}\n{vkey}\n".encode(), by=f"{path.name}.new")
     except OSError as e:
         raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
 

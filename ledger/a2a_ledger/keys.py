@@ -33,6 +33,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from a2a_ledger.durable import sync
 from a2a_ledger.errors import FormatError, MissingKeysError, SignatureError, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -297,11 +298,7 @@ def save_pem(path: Path, signer: Signer, passphrase: bytes | None = None) -> Non
             with suppress(OSError):
                 path.unlink()  # half a key file would be taken for a broken key
             raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(path.parent)
     except FileExistsError:
         raise StoreError(
             f"key file {path} exists: expected a new name, since a key file is never overwritten; move it away first"

@@ -7,7 +7,6 @@ place last and as a whole, so a reader never sees a head whose tiles are not the
 
 from __future__ import annotations
 
-import os
 import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +15,7 @@ from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.anchors.held import is_settled
 from a2a_ledger.anchors.kept import check_file
 from a2a_ledger.checkpoint import checkpoint_of
+from a2a_ledger.durable import of_this_process, replace_file
 from a2a_ledger.errors import StoreError
 from a2a_ledger.store.tiles import WIDTH
 
@@ -151,13 +151,4 @@ def tile_name(index: int) -> str:
 def _put(place: Path, data: bytes) -> None:
     """Write a file as a whole; after any crash either nothing of it is there or all."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(place)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(place, data, by=of_this_process(place))

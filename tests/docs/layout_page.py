@@ -53,7 +53,7 @@ ORDER = (
     ),
     (
         "Reading and sealing",
-        ("card", "contract", "signature", "wire", "codec", "merkle", "keys", "sealing", "time_token"),
+        ("card", "contract", "signature", "wire", "codec", "merkle", "keys", "sealing", "durable", "time_token"),
     ),
     ("Facts and errors", ("events", "errors")),
 )

@@ -6,12 +6,12 @@ small to say more. `audit` holds the log against both for as long as they lie th
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_ledger.anchors.fork import make_fork
 from a2a_ledger.anchors.witness import latest_seen
+from a2a_ledger.durable import of_this_process, replace_file, sync
 from a2a_ledger.errors import AnchorError, ConsistencyError, LedgerError, RollbackError, StoreError
 from a2a_ledger.store.log_keys import head_verifiers, open_own
 
@@ -115,14 +115,10 @@ def keep(ledger: ContractLedger, name: str, data: bytes) -> Path:
     if ledger.home is None:
         raise StoreError("a ledger in memory has no place to keep a proof in")
     path = ledger.home.root / FOLDER / name
-    temporary = path.with_name(f".{name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        sync(path.parent.parent)
+        replace_file(path, data, by=of_this_process(path))
     except OSError as problem:
         raise StoreError(f"{path}: cannot be written ({problem.strerror}); keep it by hand: {data!r}") from problem
     return path

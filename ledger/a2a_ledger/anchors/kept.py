@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import logging
-import os
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.anchors.contradiction import FOLDER, contradiction
 from a2a_ledger.anchors.heads import head_to_anchor
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
+from a2a_ledger.durable import of_this_process, replace_file
 from a2a_ledger.errors import LedgerError, PolicyError, SignatureError, StoreError, UsageError
 from a2a_ledger.store.log_keys import head_verifiers
 
@@ -62,18 +62,8 @@ def keep_in_file(ledger: ContractLedger, path: Path) -> Checkpoint:
     _check_place(ledger, path)
     check_file(ledger, path)
     note = head_to_anchor(ledger)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(note.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_file(path, note.encode(), by=of_this_process(path))
     except OSError as problem:
         raise StoreError(f"{path}: the head cannot be kept there ({problem.strerror})") from problem
     return checkpoint_of(note)

@@ -6,11 +6,11 @@ docs/format.md section 6.3. The newest head is remembered in a file, durable bef
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING, Final, cast
 
 from a2a_ledger.checkpoint import Checkpoint, parse_checkpoint
+from a2a_ledger.durable import replace_file
 from a2a_ledger.errors import FormatError, RollbackError, StoreError, UsageError
 from a2a_ledger.statement import BASE_URI, PAYLOAD_TYPE, pae, parse_statement
 
@@ -87,18 +87,8 @@ class Rules:
 
     def _remember(self, head: Checkpoint) -> None:
         text = json.dumps({"origin": head.origin, "size": head.size, "root": head.root.hex()})
-        coming = self._path.with_name(f"{REMEMBERED}.new")
         try:
-            with coming.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            coming.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            replace_file(self._path, text.encode(), by=f"{REMEMBERED}.new")
         except OSError as e:
             raise StoreError(f"{self._path} cannot be written ({e.strerror}): nothing is signed without it") from e
 

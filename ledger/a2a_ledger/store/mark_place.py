@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from a2a_ledger.durable import replace_file, sync
 from a2a_ledger.errors import StoreError
 
 
@@ -24,27 +25,13 @@ def state_directory() -> Path:
 
 def write_durably(path: Path, note: str) -> None:
     """Replace a file so that after any crash either the old or the new content is there, whole."""
-    temporary = path.with_name(path.name + ".tmp")  # one name is enough: the caller holds the lock
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, mode=0o700)
-            _sync_directory(path.parent.parent)
-        with temporary.open("wb") as file:
-            file.write(note.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_directory(path.parent)
+            sync(path.parent.parent)
+        replace_file(path, note.encode(), by=f"{path.name}.tmp")  # one name is enough: the caller holds the lock
     except OSError as error:
         raise StoreError(
             f"cannot write the high-water mark {path}: {error.strerror}; make the place writable, or set mark_dir in "
             "config.toml to another one"
         ) from error
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

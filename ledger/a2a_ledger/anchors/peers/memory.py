@@ -7,15 +7,14 @@ docs/format.md section 6.4. `DIR/peers/<SHA-256 of the log's origin>.note` is th
 from __future__ import annotations
 
 import fcntl
-import os
 import threading
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_ledger.checkpoint import checkpoint_of
+from a2a_ledger.durable import replace_file
 from a2a_ledger.errors import LedgerError, StoreError
-from a2a_ledger.home import sync
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -103,13 +102,7 @@ class HeldHeads:
         return self.folder / f"{sha256(origin.encode()).hexdigest()}.note"
 
     def _write(self, path: Path, data: bytes) -> None:
-        temporary = path.with_name(f".{path.name}.tmp")
         try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            sync(path.parent)
+            replace_file(path, data, by=f".{path.name}.tmp")
         except OSError as problem:
             raise StoreError(f"{path}: cannot be written ({problem.strerror})") from problem
