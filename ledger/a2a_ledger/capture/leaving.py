@@ -146,11 +146,11 @@ async def open_exchange(
                 await asyncio.to_thread(desk.ledger.sign_checkpoint)
     except asyncio.CancelledError:
         why = "the caller gave up before the request was sent"
-        await asyncio.shield(begun(_never_sent(exchange, writing, "cancelled", why)))
+        await asyncio.shield(begun(never_sent(exchange, writing, "cancelled", why)))
         raise
     except LedgerError as error:
         if exchange.answers is not None:
-            await _never_sent(exchange, writing, "other", f"the request was stopped before it was sent: {error}")
+            await never_sent(exchange, writing, "other", f"the request was stopped before it was sent: {error}")
         raise
     return exchange
 
@@ -172,8 +172,15 @@ async def _record(desk: Desk, call: Call | None, opening: Draft | None, request:
         return await desk.write([*decision, opening, request])
 
 
-async def _never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]], kind: str, why: str) -> None:
-    """Record of a request that was stopped before a byte left: it was recorded, and never sent."""
+async def never_sent(exchange: Exchange, writing: asyncio.Future[list[Appended]], kind: str, why: str) -> None:
+    """Record of a request that was stopped before a byte left: it was recorded, and never sent.
+
+    Args:
+        exchange: the request's.
+        writing: its record, being written or not.
+        kind: of failure.
+        why: in words.
+    """
     try:
         appended = await writing
         if appended:

@@ -1,4 +1,4 @@
-"""The body of an answer that is no event stream, on its way to the client: held to its end, or as it comes."""
+"""The body of an answer that is no event stream, on its way to who asked: held to its end, or as it comes."""
 
 from __future__ import annotations
 
@@ -75,3 +75,29 @@ class AsItComes(httpx.AsyncByteStream):
         finally:
             self._body.close()
             await self._response.aclose()
+
+
+class Watched(httpx.AsyncByteStream):
+    """A body that nothing is recorded of, given on as it comes; that it breaks off while it is read is recorded."""
+
+    def __init__(self, response: httpx.Response, broke_off: Callable[[BaseException], Awaitable[None]]) -> None:
+        """Take over an answer whose body nobody has read.
+
+        Args:
+            response: the answer.
+            broke_off: records what its reader did not get the rest for: an error, or that the reader is cancelled.
+        """
+        self._response = response
+        self._broke_off = broke_off
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for octets in octets_of(self._response):
+                yield octets
+        except (Exception, asyncio.CancelledError) as error:  # one who reads no further has what it wanted
+            await self._broke_off(error)
+            raise
+
+    async def aclose(self) -> None:
+        """Close the answer."""
+        await self._response.aclose()

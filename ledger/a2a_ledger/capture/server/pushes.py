@@ -21,14 +21,18 @@ import httpx
 from a2a_ledger.capture.attribution import peer_at, peer_of_card
 from a2a_ledger.capture.coding import unpacked_of
 from a2a_ledger.capture.desk import Desk
+from a2a_ledger.capture.exchange import Exchange
 from a2a_ledger.capture.failures import Failure, describe_failure
-from a2a_ledger.capture.recorder import SERVER, failure_event, message_event, see
+from a2a_ledger.capture.leaving import never_sent
+from a2a_ledger.capture.passed_body import Watched
+from a2a_ledger.capture.recorder import SERVER, message_event, see
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.capture.server.incoming import Incoming
 from a2a_ledger.capture.server.problem import send_problem, send_status
 from a2a_ledger.capture.server.served import stream_of
 from a2a_ledger.capture.server.spool import Spool
+from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import parse_push
@@ -36,9 +40,9 @@ from a2a_ledger.wire import parse_push
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from a2a_ledger.capture.redacted import Seen
     from a2a_ledger.capture.server.incoming import Receive, Scope, Send
-    from a2a_ledger.events import Credential, Ref
+    from a2a_ledger.codec import Draft
+    from a2a_ledger.events import Credential
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
     from a2a_ledger.wire import Leg
@@ -46,7 +50,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TOKEN = "push-token"  # noqa: S105 - the name of the scheme, no token
-_HTTP_ERROR = 400
 _NEWEST = 64
 """Newest sends to a peer among which the task of a push is looked for that outran the answer."""
 
@@ -218,34 +221,46 @@ class PushTransport(httpx.AsyncBaseTransport):
         leg = without_secrets(leg, seen.secrets)
         stream = stream_of(desk.ledger, self._peer, leg.task_id)
         event, blobs = message_event(leg, seen, peer=self._peer, at=desk.ledger, side=SERVER)
-        pushed: Ref | None = None
+        exchange = Exchange(desk, None, leg, self._peer, stream, secrets=seen.secrets, side=SERVER)
         with desk.failing_as_chosen():
-            written = await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
-            pushed = written[0].ref if written else None
+            await _recorded(exchange, desk.ledger.draft(event, stream=stream, blobs=blobs))
         try:
             response = await self._inner.handle_async_request(request)
-        except Exception as error:
-            await self._failed(leg, seen, stream, describe_failure(error), pushed)
+        except BaseException as error:
+            await _failed(exchange, describe_failure(error))
             raise
-        if response.status_code >= _HTTP_ERROR:
-            why = Failure("other", None, f"the webhook answered {response.status_code}")
-            await self._failed(leg, seen, stream, why, pushed, response.status_code)
-        return response
+        status = response.status_code
+        if not response.is_success:  # a redirect too: if the sender follows it, that is another push, elsewhere
+            await _failed(exchange, Failure("other", None, f"the webhook answered {status}"), status)
+            return response
 
-    async def _failed(  # noqa: PLR0913, PLR0917 - what is known of a push that did not arrive
-        self, leg: Leg, seen: Seen, stream: str, failure: Failure, pushed: Ref | None, status: int | None = None
-    ) -> None:
-        """Record that a push did not arrive; the sender is told of that, not of a ledger that fails on top of it."""
-        desk = self._desk
-        known, peer = seen.secrets, self._peer
-        event, blobs = failure_event(
-            leg, failure, peer=peer, at=desk.ledger, answers=pushed, known=known, status=status, side=SERVER
+        async def broke_off(error: BaseException) -> None:
+            await _failed(exchange, describe_failure(error), status)
+
+        return httpx.Response(
+            status, headers=response.headers, stream=Watched(response, broke_off), extensions=response.extensions
         )
-        try:
-            await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
-        except LedgerError as unrecorded:
-            _log.error("that a push did not arrive was not recorded: %s", unrecorded)
 
     async def aclose(self) -> None:
         """Close what sends."""
         await self._inner.aclose()
+
+
+async def _recorded(exchange: Exchange, push: Draft) -> None:
+    """Record a push before it leaves; of a sender that gives up meanwhile, that it never left."""
+    writing = begun(exchange.desk.write([push]))
+    try:
+        written = await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        why = "the sender gave up before the push was sent"
+        await asyncio.shield(begun(never_sent(exchange, writing, "cancelled", why)))
+        raise
+    exchange.answers = written[0].ref if written else None
+
+
+async def _failed(exchange: Exchange, failure: Failure, status: int | None = None) -> None:
+    """Record that a push did not arrive; the sender is told of that, not of a ledger that fails on top of it."""
+    try:
+        await exchange.failed(failure, status=status)
+    except LedgerError as unrecorded:
+        _log.error("that a push did not arrive was not recorded: %s", unrecorded)
