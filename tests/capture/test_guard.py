@@ -183,11 +183,18 @@ async def test_acceptance_may_wait_for_a_person(
     client = await guard.create_client(agent.url)
     await send(client, "hello")
     agent.require_oauth()  # stricter
-    with pytest.raises(ContractChangedError):
+    with pytest.raises(ContractChangedError) as aborted:
         await send(client, "hello")
+    newest = only(ledger, "card.fetched")[-1].data
+    command = f"a2a-ledger card accept {newest['peer']} {newest['contract_hash']}"
+    assert ("Build it again to accept" in str(aborted.value), command in str(aborted.value)) == (not waits, waits)
+    with pytest.raises(SpentClientError) as spent:
+        await send(client, "hello")
+    assert (command in str(spent.value)) == waits
     if waits:
-        with pytest.raises(ContractChangedError, match="waits for a person"):
+        with pytest.raises(ContractChangedError, match="waits for a person") as waiting:
             await guard.create_client(agent.url)
+        assert (command in str(waiting.value), waiting.value.hint) == (True, command)
         assert only(ledger, "contract.accepted") == []
     else:
         await guard.create_client(agent.url)
@@ -203,7 +210,7 @@ async def test_a_weaker_contract_waits_under_not_weaker(
     client = await guard.create_client(agent.url)
     await send(client, "hello")
     agent.card.security_requirements.pop()
-    with pytest.raises(ContractChangedError, match="authorization: weaker"):
+    with pytest.raises(ContractChangedError, match=r"(?s)authorization: weaker.*a2a-ledger card accept"):
         await send(client, "hello")
     with pytest.raises(ContractChangedError, match="not-weaker waits"):
         await guard.create_client(agent.url)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_ledger.card import read_card
+from a2a_ledger.contract import contract_of
 from tests.cli.conftest import objects, opened
-from tests.projections.logbook import CARD, MTLS, OAUTH
+from tests.projections.logbook import CARD, INTERFACE, MTLS, OAUTH, PEER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -27,6 +30,7 @@ ROTATED = CARD.replace(
     b'"scopes":{}}}}}}',
     b'{"mtls":{"mtlsSecurityScheme":{}}}',
 ).replace(b'[{"schemes":{"oauth":{"list":[]}}}]', b'[{"schemes":{"mtls":{"list":[]}}}]')
+STRICTER = CARD.replace(b'{"oauth":{"list":[]}}', b'{"oauth":{"list":["work"]}}')
 TWICE = CARD.replace(b'"skills":[]', b'"skills":[],"name":"Other"')
 
 
@@ -212,3 +216,61 @@ def test_deciding_for_a_peer_from_the_ledger_makes_no_request(run: Run, ledger: 
     assert result.stdout.endswith("1 task in flight. No request was made.\n")
     assert run("decide").exit_code == 2
     assert run("--ledger", ledger, "decide", "vendor.example", "--inputs", "x.json").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("newest", "settings", "decision", "code"),
+    [
+        (STRICTER, 'acceptance = "manual"', "abort-before-send", 1),
+        (STRICTER, 'acceptance = "not-weaker"', "proceed", 0),
+        (STRICTER, 'acceptance = "manual"\nmode = "observe"', "proceed", 0),
+        (STRICTER, "", "proceed", 0),
+        (ROTATED, 'acceptance = "not-weaker"', "abort-before-send", 1),
+        (CARD, 'acceptance = "manual"', "proceed", 0),
+    ],
+)
+def test_nobody_is_told_to_proceed_on_a_contract_that_waits_for_a_person(
+    run: Run, home: Path, newest: bytes, settings: str, decision: str, code: int
+) -> None:
+    with opened(home / "audit") as (service, log):
+        log.now = service.clock()
+        agreed = log.fetch(_contract(CARD), body=CARD)
+        log.capture(task := log.task(), agreed, _contract(CARD))
+        log.request(task)
+        log.fetch(_contract(newest), etag='"b"', body=newest, interfaces=[INTERFACE])
+    with (home / "audit" / "config.toml").open("a") as config:
+        config.write(f"\n{settings}\n[limits]\ncontract = 86400\nsibling = 0\n")
+    result = run("--ledger", "audit", "--format", "json", "decide", "vendor.example")
+    (told,) = objects(result)
+    assert (told["decision"], result.exit_code) == (decision, code)
+    if code == 0:
+        assert ("accept" in told, result.stderr) == (False, "")
+        return
+    assert (told["reason"], told["accept"].split()) == (
+        "not-accepted",
+        ["a2a-ledger", "card", "accept", PEER, _contract(newest)],
+    )
+    text = run("--ledger", "audit", "decide", "vendor.example")
+    assert (text.stdout.split()[:2], told["accept"] in text.stderr) == (["abort-before-send", "not-accepted:"], True)
+    assert run("--ledger", "audit", *told["accept"].split()[1:]).exit_code == 0
+    assert run("--ledger", "audit", "decide", "vendor.example").stdout.startswith("proceed ")
+
+
+def test_a_fetch_that_comes_first_is_told_with_what_waits_behind_it(run: Run, home: Path) -> None:
+    with opened(home / "audit") as (service, log):
+        log.now = service.clock() - timedelta(seconds=120)
+        agreed = log.fetch(_contract(CARD), body=CARD)
+        log.capture(task := log.task(), agreed, _contract(CARD))
+        log.request(task)
+        log.fetch(_contract(STRICTER), etag='"b"', body=STRICTER, interfaces=[INTERFACE])
+    with (home / "audit" / "config.toml").open("a") as config:
+        config.write('\nacceptance = "manual"\n')
+    result = run("--ledger", "audit", "decide", "vendor.example")
+    assert (result.exit_code, result.stdout.split()[0]) == (0, "refetch-once")
+    assert f"a2a-ledger card accept {PEER} {_contract(STRICTER)}" in result.stderr
+
+
+def _contract(card: bytes) -> str:
+    contract = contract_of(read_card(card))
+    assert contract is not None
+    return contract.hash

@@ -97,6 +97,7 @@ class Logbook:
         source: str = "well-known",
         peer: str = PEER,
         body: bytes | None = None,
+        interfaces: list[Interface] | None = None,
     ) -> Appended:
         """Record an answered card fetch."""
         event = CardFetched(
@@ -114,6 +115,7 @@ class Logbook:
             contract_hash=contract,
             etag=etag,
             asked_etag=asked_etag,
+            interfaces=interfaces,
         )
         return self.add(event, f"peer:{peer}", blobs={"body": body} if body is not None else None)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from a2a_ledger.capture.acceptance import change_in_force
 from a2a_ledger.capture.manifests import Manifests
 from a2a_ledger.capture.refusal import CHANGED, contract_pointers, diff_text, refusal
 from a2a_ledger.capture.situation import Decided, again, decision_inputs, take
@@ -162,6 +163,14 @@ class Asking:
         )
         return self._desk.ledger.draft(event, stream=stream, at=at)
 
+    def _waiting(self, asked: Asked) -> str:
+        """Return the command by which a person takes on what the re-fetch brought; "" if building again does."""
+        new = asked.fetched
+        if new is None or new.kept is None or new.card is None:
+            return ""
+        change = change_in_force(self._desk.ledger, asked.peer, new.kept.key, new.card)
+        return change.accept if change is not None and change.waits else ""
+
     async def abort(self, asked: Asked, task: str, at: datetime) -> SendRefusedError:
         """Record the decision and that nothing left; return the error that tells the caller."""
         reason, change = asked.decided.decision.reason, asked.change
@@ -189,6 +198,7 @@ class Asking:
             gets=gets,
             change=change,
             new_hash=new.contract_hash if new and reason in CHANGED else None,
+            accept=self._waiting(asked) if reason in CHANGED else "",
         )
 
 

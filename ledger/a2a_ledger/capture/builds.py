@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.capture.acceptance import change_in_force
 from a2a_ledger.capture.bound import extended_came
 from a2a_ledger.capture.cards import read_event
-from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.capture.peerview import kept_card
 from a2a_ledger.capture.refusal import contract_pointers, diff_text
 from a2a_ledger.capture.situation import task_state
-from a2a_ledger.contract import diff, require_contract
+from a2a_ledger.contract import require_contract
 from a2a_ledger.errors import CardError, ContractChangedError
 from a2a_ledger.events import ContractAccepted
 
@@ -27,21 +27,16 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.cards import Fetched, HandedOut
     from a2a_ledger.capture.desk import Desk
-    from a2a_ledger.capture.in_force import InForce
     from a2a_ledger.capture.method_card import MethodRoute
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.route import Route
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Content
-    from a2a_ledger.contract import Diff
     from a2a_ledger.events import Ref
 
 _NOT_MODIFIED = 304
 _OPENING = 8
 """Records at the beginning of a task among which its capture stands."""
-
-_NOT_WEAKER = frozenset({"same", "stricter"})
-"""Directions of authorization that `not-weaker` takes on; what cannot be ordered waits for a person."""
 
 
 @dataclass(slots=True)
@@ -235,41 +230,34 @@ class Builds:
 
     async def _accept_if_changed(self, chosen: BoundCard) -> None:
         """Take a contract on that is not the one in force, or terms of it that are not, by the deployment's choice."""
-        desk, store, profile = self._desk, self._desk.ledger.store, self._desk.ledger.profile
-        held = contract_in_force(store, chosen.peer, chosen.kept.key)
-        if held is None or held.says(chosen.contract.hash, chosen.terms.hash, store, profile):
+        desk, ledger = self._desk, self._desk.ledger
+        change = change_in_force(ledger, chosen.peer, chosen.kept.key, chosen.card)
+        if change is None:
             return
-        old_hash = held.contract_hash
-        change = self._change_since(chosen, held)
-        direction = (change.authorization if change else None) or "incomparable"
-        choice = desk.ledger.settings.acceptance
-        if desk.enforces and (choice == "manual" or (choice == "not-weaker" and direction not in _NOT_WEAKER)):
-            terms_alone = old_hash == chosen.contract.hash
+        choice, old_hash = change.acceptance, change.held.contract_hash
+        if change.waits:
+            terms_alone = old_hash == change.contract
             changed = "vendor terms beside the contract changed, which stays" if terms_alone else "contract changed to"
             raise ContractChangedError(
-                f"{chosen.peer_url}: the {changed} {chosen.contract.hash} (authorization: {direction}), and "
-                f"acceptance = {choice} waits for a person. Nothing was sent.",
-                hint=f"a2a-ledger card accept {chosen.peer} {chosen.contract.hash}",
+                f"{chosen.peer_url}: the {changed} {change.contract} (authorization: {change.direction}), and "
+                f"acceptance = {choice} waits for a person. Nothing was sent. Accept it, then build the client again:\n"
+                f"  {change.accept}",
+                hint=change.accept,
             )
         event = ContractAccepted(
             peer=chosen.peer,
             old_hash=old_hash,
-            new_hash=chosen.contract.hash,
+            new_hash=change.contract,
             form=chosen.contract.form,
-            authorization=direction,
-            pointers=contract_pointers(change) if change else [],
+            authorization=change.direction,
+            pointers=contract_pointers(change.diff) if change.diff else [],
             acceptance=choice,
             who="client built again",
             fetch=chosen.kept.fetch,
             card_ids=chosen.kept.key.agreed_as,
-            profile_hash=profile.hash,
-            old_terms=held.terms(store, profile),
-            new_terms=chosen.terms.hash,
+            profile_hash=ledger.profile.hash,
+            old_terms=change.held.terms(ledger.store, ledger.profile),
+            new_terms=change.terms,
         )
-        blobs: dict[str, Content | bytes] = {"diff": diff_text(change)} if change else {}
-        await desk.write([desk.ledger.draft(event, stream=f"peer:{chosen.peer}", blobs=blobs)])
-
-    def _change_since(self, chosen: BoundCard, held: InForce) -> Diff | None:
-        """Return what changed since the contract in force; None where its card cannot be read back whole."""
-        old = held.card(self._desk.ledger.store)
-        return diff(old, chosen.card, self._desk.ledger.profile) if old is not None else None
+        blobs: dict[str, Content | bytes] = {"diff": diff_text(change.diff)} if change.diff else {}
+        await desk.write([ledger.draft(event, stream=f"peer:{chosen.peer}", blobs=blobs)])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from a2a_ledger.capture.card_identity import CardIdentity
+    from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
@@ -38,10 +39,7 @@ class InForce(NamedTuple):
     def card(self, reader: LogReader) -> Card | None:
         """Return its card; None where something was cut out of what is stored of it."""
         stands = cast("Ref | None", self.fetch.data.get("not_modified"))
-        record = read_event(reader, stands) if stands is not None else self.fetch
-        if record is None or has_holes(record):
-            return None
-        return read_card(record.content("body") or b"")
+        return _whole(read_event(reader, stands) if stands is not None else self.fetch)
 
     def terms(self, reader: LogReader, profile: Profile) -> str | None:
         """Return the hash of its terms under a profile; None where neither a record nor its card says it."""
@@ -78,6 +76,17 @@ def contract_in_force(reader: LogReader, peer: str, key: CardIdentity | None) ->
     for card_id in ids:
         found = found or _newest(reader, [f"agreed:{peer}:{card_id}"])
     return found or (_of_old(reader, peer, ids) if ids else None)
+
+
+def kept_as_read(reader: LogReader, kept: KeptCard) -> Card | None:
+    """Return the card of a kept answer; None where something was cut out of what is stored of it."""
+    return _whole(read_event(reader, kept.bytes_of))
+
+
+def _whole(record: Record | None) -> Card | None:
+    if record is None or has_holes(record):
+        return None
+    return read_card(record.content("body") or b"")
 
 
 def _newest(reader: LogReader, tags: list[str]) -> InForce | None:

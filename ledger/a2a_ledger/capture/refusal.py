@@ -22,7 +22,14 @@ _POINTERS = 64
 
 
 def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the call
-    decision: Decision, *, peer_url: str, since: str | None, gets: int, change: Diff | None, new_hash: str | None
+    decision: Decision,
+    *,
+    peer_url: str,
+    since: str | None,
+    gets: int,
+    change: Diff | None,
+    new_hash: str | None,
+    accept: str,
 ) -> SendRefusedError:
     """Return the error for an abort.
 
@@ -33,6 +40,7 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
         gets: card GETs that were made, 0 or 1.
         change: what the re-fetch brought.
         new_hash: contract hash of what is served now.
+        accept: the command by which a person has to accept that first; "" if building a client again does.
     """
     nothing = f"Nothing was sent ({gets} card GET, 0 requests)."
     if decision.reason not in CHANGED:
@@ -45,9 +53,11 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
     ]
     if change is not None:
         lines += _change_lines(change)
-    if new_hash is not None:
+    if accept:
+        lines += [f"  This client is spent. Accept {new_hash} first, then build it again:", f"    {accept}"]
+    elif new_hash is not None:
         lines.append(f"  This client is spent. Build it again to accept {new_hash}.")
-    return ContractChangedError("\n".join(lines))
+    return ContractChangedError("\n".join(lines), hint=accept)
 
 
 def contract_pointers(change: Diff) -> list[str]:

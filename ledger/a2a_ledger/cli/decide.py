@@ -16,6 +16,7 @@ from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
+    from a2a_ledger.capture.acceptance import Change
     from a2a_ledger.capture.manifests import LookedAt
     from a2a_ledger.cli.session import Session
     from a2a_ledger.events import Json, JsonObject
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from a2a_ledger_projections.peers import PeerRow
 
 _CLIENT_VERSIONS = ("1.0", "0.3")
+_SENDS = frozenset({"proceed", "never-refetch"})
+NOT_ACCEPTED = "not-accepted"
+"""The reason of an abort that no row of the table gives: no client is built from a contract that waits for a person."""
 
 
 @click.command(
@@ -53,7 +57,8 @@ def decide(
     """Say whether a task could be sent now, and why.
 
     PEER is its card's URL, its host or its id; the answer comes from the ledger alone. Nothing is fetched, sent or
-    recorded. Exit 1 if the send would be aborted.
+    recorded. A contract that waits for a person is an abort too, reason not-accepted: no client is built before
+    `card accept`. Exit 1 if the send would be aborted.
     """
     if (peer is None) == (file is None):
         raise UsageError(
@@ -61,19 +66,26 @@ def decide(
         )
     if file is not None:
         inputs, assumed, made = _from_file(file)
-        tail, manifest = "", None
+        tail, manifest, change = "", None, None
     else:
-        inputs, assumed, made, row, manifest = _from_ledger(session, cast("str", peer), versions)
+        inputs, assumed, made, row, manifest, change = _from_ledger(session, cast("str", peer), versions)
         flying = {0: "no task", 1: "1 task"}.get(row["in_flight"], f"{row['in_flight']} tasks")
         tail = f"; {flying} in flight. No request was made."
     if session.as_json:
         from a2a_ledger.freshness import decision_json  # noqa: PLC0415 - a heavy import belongs to the verb
 
-        print_json(decision_json(inputs, assumed, made))
+        told = decision_json(inputs, assumed, made)
+        print_json(told if change is None else {**told, "accept": change.accept})
     else:
         click.echo(clean(f"{made.decision:<18} {explain(inputs, made)}; at stake: {made.at_stake}{tail}"))
         if assumed:
             note(f"Assumed, since not given: {', '.join(assumed)}")
+    if change is not None:
+        note(
+            f"The newest card states {change.contract}, in force is {change.held.contract_hash} (authorization: "
+            f"{change.direction}), and acceptance = {change.acceptance} waits for a person: no client is built from it "
+            f"before\n  {change.accept}"
+        )
     if manifest is not None and not manifest.applies:
         note(f"The manifest #{manifest.position} counts as none: {manifest.why_not}.")
     context.exit(DISPROVED if made.decision == "abort-before-send" else 0)
@@ -107,6 +119,7 @@ def explain(inputs: Inputs, made: Decision) -> str:
         "flapping": f"the contract came back within {span(inputs.limits.flap)}; retry after {made.retry_after} s",
         "hint": f"doubt since the fetch: {', '.join(hint.kind for hint in inputs.hints)}",
         "contract-changed": "the re-fetch brought another contract",
+        NOT_ACCEPTED: "the newest card states another contract than the one in force, and nobody has accepted it",
     }.get(made.reason)
     return f"{made.reason}: {told}" if told else made.reason
 
@@ -144,12 +157,15 @@ def _once(members: list[tuple[str, Json]]) -> JsonObject:
 
 def _from_ledger(
     session: Session, peer: str, versions: tuple[str, ...]
-) -> tuple[Inputs, list[str], Decision, PeerRow, LookedAt | None]:
-    from a2a_ledger.capture.manifests import Manifests  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.capture.peerview import PeerViews  # noqa: PLC0415 - a heavy import belongs to the verb
+) -> tuple[Inputs, list[str], Decision, PeerRow, LookedAt | None, Change | None]:
+    """Return what the table says, and the change that waits for a person: no client is built before."""
+    from a2a_ledger.capture.acceptance import change_in_force  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.capture.in_force import kept_as_read  # noqa: PLC0415 - same
+    from a2a_ledger.capture.manifests import Manifests  # noqa: PLC0415 - same
+    from a2a_ledger.capture.peerview import PeerViews  # noqa: PLC0415 - same
     from a2a_ledger.capture.situation import SiblingWatch, decision_inputs  # noqa: PLC0415 - same
+    from a2a_ledger.freshness import Decision, inputs_from_json  # noqa: PLC0415 - same
     from a2a_ledger.freshness import decide as table  # noqa: PLC0415 - same
-    from a2a_ledger.freshness import inputs_from_json  # noqa: PLC0415 - same
     from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - same
 
     with session.reading() as ledger:
@@ -158,6 +174,8 @@ def _from_ledger(
         card = max(view.cards.values(), key=lambda kept: kept.n, default=None)
         now = ledger.clock()
         manifest = Manifests(ledger).look(view, card, now)
+        read = kept_as_read(ledger.store, card) if card else None
+        change = change_in_force(ledger, row["peer"], card.key, read) if card and read else None
         value: JsonObject = decision_inputs(
             now=now,
             reader=ledger.store,
@@ -174,4 +192,7 @@ def _from_ledger(
             manifest=manifest,
         )
     inputs, assumed = inputs_from_json(value)
-    return inputs, assumed, table(inputs), row, manifest
+    made, waiting = table(inputs), change if change is not None and change.waits else None
+    if waiting is not None and made.decision in _SENDS:
+        made = Decision("abort-before-send", NOT_ACCEPTED)
+    return inputs, assumed, made, row, manifest, waiting
