@@ -35,6 +35,7 @@ fix: $(READY)
 	$(BIN)/ruff format .
 
 docs: $(READY)
+	$(BIN)/python -m tests.docs.verb_lines
 	$(BIN)/python -m tests.docs.cli_page
 	$(BIN)/python -m tests.docs.layout_page
 	$(BIN)/pytest -q tests/docs

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from a2a_ledger.codec import later_holes
 from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.key_events import read_keys
 from a2a_ledger.selection import story_of
 from a2a_ledger.verify.gaps import Gaps
-from a2a_ledger.verify.key_events import read_keys
 from a2a_ledger.verify.rerun import VIOLATION, Difference, Rerun
 from a2a_ledger.verify.signed import open_finding
 

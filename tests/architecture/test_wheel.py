@@ -101,7 +101,20 @@ def test_the_guard_says_which_extra_it_needs() -> None:
 
 
 def test_importing_the_package_is_light() -> None:
-    done = without_extras(
-        "import a2a_ledger\nprint(sorted({'eventsourcing', 'click', 'rich', 'sqlite3'} & set(sys.modules)))"
-    )
+    done = without_extras("""
+        import a2a_ledger
+        heavy = {"asyncio", "click", "cryptography", "eventsourcing", "rich", "sqlite3"}
+        print(sorted(heavy & set(sys.modules)))
+    """)
     assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_importing_the_service_needs_neither_the_verifier_nor_what_reads_the_wire() -> None:
+    done = without_extras(
+        "from a2a_ledger import ContractLedger\n"
+        "tops = {'.'.join(name.split('.')[:2]) for name in sys.modules if name.startswith('a2a_ledger.')}\n"
+        "print('a2a_ledger.store' in tops)\n"
+        "print(sorted(tops & {'a2a_ledger.' + name for name in ('audit', 'capture', 'cli', 'divergence', 'export',"
+        " 'reconcile', 'signature', 'verify')}))"
+    )
+    assert done.stdout == "True\n[]\n", done.stdout + done.stderr

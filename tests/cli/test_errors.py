@@ -229,17 +229,45 @@ def test_the_door_in_the_root_is_the_same_command() -> None:
     assert (done.returncode, done.stdout.split()[0]) == (0, "a2a-ledger,")
 
 
-def test_help_imports_nothing_heavy() -> None:
-    heavy = {"eventsourcing", "cryptography", "httpx", "a2a", "rich", "sqlite3", "msgpack", "asyncio"}
+HEAVY = {
+    "a2a", "asyncio", "cryptography", "eventsourcing", "httpx", "joserfc", "json", "msgpack", "pathlib", "rfc8785",
+    "rich", "socket", "sqlite3", "ssl", "tempfile", "tomllib",
+}  # fmt: skip
+
+
+def imported_by(words: list[str]) -> set[str]:
+    """Return the modules that one call of the command line has imported when it ends."""
     probe = (
-        "import sys, io, contextlib\nfrom a2a_ledger.cli import cli\n"
+        "import sys, io, contextlib\nbefore = set(sys.modules)\nfrom a2a_ledger.cli import cli\n"
         "with contextlib.redirect_stdout(io.StringIO()):\n"
-        "    try: cli.main(['--help'])\n"
+        f"    try: cli.main({words!r})\n"
         "    except SystemExit: pass\n"
-        f"print(sorted({heavy!r} & set(sys.modules)))"
+        "print(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run([sys.executable, "-c", probe], check=False, capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    done = subprocess.run([sys.executable, "-S", "-c", PATHS + probe], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+PATHS = f"import sys\nsys.path[:] = {sys.path!r}\n"
+"""What `site` would find: it imports modules itself, which the command line is not to be blamed for."""
+
+
+@pytest.mark.parametrize("words", [["--help"], []], ids=["help", "nothing"])
+def test_help_imports_no_verb_and_nothing_heavy(words: list[str]) -> None:
+    imported = imported_by(words)
+    assert imported & HEAVY == set()
+    assert {name for name in imported if name.startswith("a2a_ledger")} == {
+        "a2a_ledger", "a2a_ledger.errors", "a2a_ledger.cli", "a2a_ledger.cli.errors", "a2a_ledger.cli.verb",
+        "a2a_ledger.cli.verb_lines",
+    }  # fmt: skip
+
+
+def test_help_of_one_verb_imports_no_other_verb_and_no_library() -> None:
+    imported = imported_by(["show", "--help"])
+    assert "a2a_ledger.cli.tasks" in imported  # so this looks where it should
+    assert imported & {"a2a_ledger.cli.evidence", "a2a_ledger.cli.run", "a2a_ledger.ledger"} == set()
+    assert imported & {"asyncio", "cryptography", "eventsourcing", "httpx", "msgpack", "rich", "sqlite3"} == set()
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,11 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
     """Yield the path of every command, a group before its members."""
     yield path
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from verbs(command.commands[name], (*path, name))
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None, name
+            yield from verbs(inner, (*path, name))
 
 
 def page() -> str:

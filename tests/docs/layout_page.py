@@ -22,7 +22,7 @@ group; what stands behind it is for that door.
 """
 GROUPS = {
     "card": ("card address",),
-    "checkpoint": ("checkpoint policy note",),
+    "checkpoint": ("checkpoint policy note key_events",),
     "bundle": ("bundle archive",),
     "ledger": (
         "ledger making home settings heads key_ring passphrase rotation signing",

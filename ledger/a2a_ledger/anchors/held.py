@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from a2a_ledger.codec import Record
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
     from a2a_ledger.time_token import Certificate
-    from a2a_ledger.verify.key_events import Keys
 
 ANCHORS = "anchors"
 """The stream of anchors. Bundles show all of `ledger`, and must not grow with how often heads are anchored."""

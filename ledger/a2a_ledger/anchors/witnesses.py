@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from a2a_ledger.anchors.witness import Ask, Witness
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Draft
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.note import SignatureLine
     from a2a_ledger.policy import Policy
-    from a2a_ledger.verify.key_events import Keys
 
 _QUESTIONS = 4  # that one witness may be asked in one round
 

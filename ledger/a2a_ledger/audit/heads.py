@@ -10,9 +10,9 @@ from a2a_ledger.anchors import Anchor, read_anchor, why_unverified
 from a2a_ledger.audit.fault import Fault, said
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint, parse_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError
+from a2a_ledger.key_events import KEY_EVENTS, Keys, take_key_event
 from a2a_ledger.note import parse_note
 from a2a_ledger.store.schema import CHECKPOINTS
-from a2a_ledger.verify.key_events import KEY_EVENTS, Keys, take_key_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,7 @@ from a2a_ledger.store.log_keys import check_signer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from a2a_ledger.verify.key_events import Keys
+    from a2a_ledger.key_events import Keys
 
 
 def check_private_keys(root: Path, origin: str, keys: Keys, notes: list[str]) -> list[Fault]:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.peerview import KeptCard, PeerView
     from a2a_ledger.codec import Record
     from a2a_ledger.events import JsonObject, Ref
+    from a2a_ledger.key_events import KeyTerm
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.manifest import Manifest
-    from a2a_ledger.verify.key_events import KeyTerm
 
 _KEY_EVENTS = (KeyAdded.TYPE, KeyRetired.TYPE, KeyRevoked.TYPE)
 

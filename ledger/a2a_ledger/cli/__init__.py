@@ -3,7 +3,7 @@
 Results go to stdout, notes and progress to stderr. Exit codes: 0 proved or done, 1 disproved or
 unacknowledged findings, 2 usage, 3 cannot decide. Nothing here decides anything: each verb opens
 what it is told to, asks the package, and prints. Modules of this folder import `click` and nothing
-heavy at the top; a verb imports what it needs when it runs.
+heavy at the top; a verb's module is imported when the verb is called, and what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -13,31 +13,13 @@ from typing import NoReturn
 import click
 
 from a2a_ledger import __version__
-from a2a_ledger.cli import (
-    anchor,
-    backup,
-    card,
-    checkpoint,
-    db,
-    decide,
-    erase,
-    evidence,
-    findings,
-    keys,
-    migrate,
-    proxy,
-    reconcile,
-    record,
-    report,
-    run,
-    tasks,
-)
 from a2a_ledger.cli.errors import SafeGroup
-from a2a_ledger.cli.session import Session
+from a2a_ledger.cli.verb_lines import VERB_LINES
 
 
 @click.group(
     cls=SafeGroup,
+    lines=VERB_LINES,
     example="a2a-ledger --ledger audit init\na2a-ledger --ledger audit tasks",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -61,30 +43,9 @@ from a2a_ledger.cli.session import Session
 @click.pass_context
 def cli(context: click.Context, place: str | None, output: str) -> None:
     """Freeze the Agent Card's contract, record every message, prove it offline."""
+    from a2a_ledger.cli.session import Session  # noqa: PLC0415 - help needs no session
+
     context.obj = Session(place, as_json=output == "json")
-
-
-for module in (
-    run,
-    record,
-    proxy,
-    tasks,
-    findings,
-    card,
-    decide,
-    evidence,
-    report,
-    reconcile,
-    erase,
-    migrate,
-    backup,
-    checkpoint,
-    anchor,
-    keys,
-    db,
-):
-    for verb in module.VERBS:
-        cli.add_command(verb)
 
 
 def main() -> NoReturn:

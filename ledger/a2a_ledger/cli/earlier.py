@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from a2a_ledger.audit import Fault
 from a2a_ledger.checkpoint import Checkpoint, checkpoint_of, open_checkpoint
 from a2a_ledger.errors import FormatError, LedgerError, PolicyError, SignatureError, UsageError
+from a2a_ledger.key_events import KEY_EVENTS, read_keys
 from a2a_ledger.keys import parse_vkey
-from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

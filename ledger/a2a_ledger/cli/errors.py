@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from a2a_ledger.cli.verb import VerbGroup
+from a2a_ledger.cli.verb import RootGroup
 from a2a_ledger.errors import (
     AnchorError,
     BusyError,
@@ -46,7 +46,7 @@ def exit_code(error: LedgerError) -> int:
     return DISPROVED if isinstance(error, VerificationError) else USAGE
 
 
-class SafeGroup(VerbGroup):
+class SafeGroup(RootGroup):
     """The root group: the one place where exceptions become lines and exit codes."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:  # noqa: ANN401 - click's own signature

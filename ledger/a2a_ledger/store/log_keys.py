@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.codec import read_record, unpack_container
 from a2a_ledger.errors import FormatError, StoreError, UsageError
-from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys, take_key_event
+from a2a_ledger.key_events import KEY_EVENTS, read_keys, take_key_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from a2a_ledger.checkpoint import SignedCheckpoint
     from a2a_ledger.codec import Draft, Record
     from a2a_ledger.events import JsonObject
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.keys import Signer, Verifier
     from a2a_ledger.store.database import Session
     from a2a_ledger.store.store import Store
-    from a2a_ledger.verify.key_events import Keys
 
 NOW = 1 << 62
 """As a size: behind every retirement and revocation that is recorded."""

@@ -29,17 +29,17 @@ from a2a_ledger.codec import (
     stream_commitment,
     stream_tag,
 )
+from a2a_ledger.key_events import KEY_EVENTS
 from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.log_keys import check_key_event, keys_in
-from a2a_ledger.verify.key_events import KEY_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_ledger.codec import Boxes
     from a2a_ledger.events import Ref
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.store.database import Session
-    from a2a_ledger.verify.key_events import Keys
 
 Item: TypeAlias = Draft | StoredEvent
 

@@ -40,11 +40,11 @@ from typing import TYPE_CHECKING
 from a2a_ledger.bundle import CLAIMS, SIGNATURE, Bundle, foreign_files, oversize_files, read_bundle
 from a2a_ledger.divergence.reading import CARD_FETCHED
 from a2a_ledger.errors import BundleError, FormatError, UsageError
+from a2a_ledger.key_events import KEY_EVENTS, read_keys
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
 from a2a_ledger.verify.card_signatures import card_signatures
 from a2a_ledger.verify.files import file_faults
-from a2a_ledger.verify.key_events import KEY_EVENTS, read_keys
 from a2a_ledger.verify.leaves import read_leaves
 from a2a_ledger.verify.proven import (
     check_inclusion,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.events import JsonObject
-    from a2a_ledger.verify.key_events import Keys
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.verify.leaves import ShownLeaf
     from a2a_ledger.verify.proven import Head
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from a2a_ledger.codec import timestamp
 from a2a_ledger.divergence.reading import content, members, text
 from a2a_ledger.errors import FormatError
+from a2a_ledger.key_events import read_keys
 from a2a_ledger.manifest import VALID, read_manifest
-from a2a_ledger.verify.key_events import read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from a2a_ledger.bundle import Bundle
+    from a2a_ledger.key_events import Keys, KeyTerm
     from a2a_ledger.keys import Verifier
     from a2a_ledger.note import Verified
     from a2a_ledger.policy import Policy
-    from a2a_ledger.verify.key_events import Keys, KeyTerm
     from a2a_ledger.verify.leaves import ShownLeaf
 
 

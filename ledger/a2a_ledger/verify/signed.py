@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.statement import Statement
-    from a2a_ledger.verify.key_events import Keys
     from a2a_ledger.verify.leaves import ShownLeaf
     from a2a_ledger.verify.scope import Scope
     from a2a_ledger.verify.shown import Shown
