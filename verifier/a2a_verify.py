@@ -1944,10 +1944,9 @@ class Bound(NamedTuple):
         return f"the first {self.size} events of the log existed not later than {_time(self.second)}, by {self.whose}"
 
 
-def judge_time(bundle: Bundle, head: Head, trust: Trust, policy: Policy | None, needed: int) -> Answer:
-    """Answer T: by when the first `needed` events of the log existed."""
+def read_bounds(bundle: Bundle, head: Head, trust: Trust, policy: Policy | None, left: list[str]) -> list[Bound]:
+    """Return the times that are proven to this reader; add to `left` the tokens that prove nothing to him."""
     bounds: list[Bound] = []
-    left: list[str] = []
     met = _quorum_time(trust, policy)
     if met is not None:
         bounds.append(Bound(head.size, met, "the clocks of the witnesses of your quorum"))
@@ -1960,7 +1959,11 @@ def judge_time(bundle: Bundle, head: Head, trust: Trust, policy: Policy | None, 
             bundle.fault("T", _named(f"{name}.tsr", problem))
         except UnprovenError as problem:
             left.append(f"{name}.tsr: {problem}")
-    bounds.sort(key=lambda bound: bound.second)
+    return sorted(bounds, key=lambda bound: bound.second)
+
+
+def judge_time(bounds: Sequence[Bound], left: Sequence[str], needed: int) -> Answer:
+    """Answer T: by when the first `needed` events of the log existed; `bounds` with the earliest first."""
     enough = [bound for bound in bounds if bound.size >= needed]
     if enough:
         return Answer("VALID", f"{enough[0]}; no earliest time is shown")
@@ -3000,10 +3003,27 @@ def _flapping(inputs: Inputs) -> list[float]:
 
 
 class Report(NamedTuple):
-    """The answer: one verdict, and each claim with its status and detail."""
+    """The answer: one verdict, and each claim with its status and detail.
+
+    Attributes:
+        verdict: over all claims.
+        claims: by their letters.
+        size: of the checkpoint; None: it cannot be read.
+        anchored: so many first events of the log have signatures of those whom the reader trusts, by W and T.
+    """
 
     verdict: str
     claims: dict[str, Answer]
+    size: int | None
+    anchored: int
+
+    @property
+    def reach(self) -> str:
+        """Say up to where the log is signed, and up to where somebody else vouches for it."""
+        if self.size is None:
+            return "No checkpoint can be read"
+        by = f"up to {self.anchored} by whom you trust" if self.anchored else "by nobody whom you trust"
+        return f"Checkpoint {self.size}, anchored {by}"
 
     def to_json(self) -> Object:
         """Return the shape that `a2a-ledger verify --format json` prints."""
@@ -3015,7 +3035,13 @@ class Report(NamedTuple):
             }
             for letter, answer in self.claims.items()
         ]
-        return {"verdict": self.verdict, "sides": "unilateral", "claims": claims}
+        return {
+            "verdict": self.verdict,
+            "sides": "unilateral",
+            "size": self.size,
+            "anchored_size": self.anchored,
+            "claims": claims,
+        }
 
 
 def verify(
@@ -3028,12 +3054,16 @@ def verify(
     """
     _Budget.left = MAX_CHECKS
     answers: dict[str, Answer] = {}
+    bounds: list[Bound] = []
+    size: int | None = None
     try:
         files, damaged = read_bag(data)
         bundle = Bundle(files)
         check_files(bundle, damaged)
         try:
-            answers = _judge(bundle, policy, earlier)
+            head, claims = _read_beginning(bundle)
+            size = head.size
+            answers = _judge(bundle, head, claims, policy, earlier, bounds)
         except RefusedError as problem:
             bundle.fault("I", problem)
         for letter, faults in bundle.faults.items():
@@ -3046,9 +3076,10 @@ def verify(
     except MemoryError:
         answers = {"I": Answer("INVALID", "reading it takes more memory than there is")}
     nothing = Answer("NOT PROVEN", "it cannot be read", "an intact bundle")
-    claims = {letter: answers.get(letter, nothing) for letter in LETTERS}
+    every = {letter: answers.get(letter, nothing) for letter in LETTERS}
     needed = {*(required or ("I", "L", "P", "C2", "R")), *(["A"] if earlier else [])}
-    return Report(_verdict(claims, needed, trusting=policy is not None), claims)
+    anchored = max((bound.size for bound in bounds), default=0)
+    return Report(_verdict(every, needed, trusting=policy is not None), every, size, anchored)
 
 
 def _verdict(claims: Mapping[str, Answer], needed: set[str], *, trusting: bool) -> str:
@@ -3059,8 +3090,8 @@ def _verdict(claims: Mapping[str, Answer], needed: set[str], *, trusting: bool) 
     return "verified" if all(claims[letter].status == "VALID" for letter in needed) else "not proven"
 
 
-def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> dict[str, Answer]:
-    """Do steps 3 to 12; a RefusedError: neither checkpoint nor claims can be read, so nothing else can be said."""
+def _read_beginning(bundle: Bundle) -> tuple[Head, Object]:
+    """Read checkpoint and claims; a RefusedError: one of them cannot be read, so nothing else can be said."""
     try:
         head = read_head(bundle.read(CHECKPOINT))
     except RefusedError as problem:
@@ -3068,6 +3099,18 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     claims = bundle.json(CLAIMS)
     if not isinstance(claims, dict):
         raise RefusedError(f"{CLAIMS}: is no object")
+    return head, claims
+
+
+def _judge(  # noqa: PLR0913, PLR0917 - what there is to judge, what the reader gave, and what he gets beside the claims
+    bundle: Bundle,
+    head: Head,
+    claims: Object,
+    policy: Policy | None,
+    earlier: Sequence[bytes],
+    bounds: list[Bound],
+) -> dict[str, Answer]:
+    """Do steps 3 to 12; add to `bounds` what is anchored."""
     leaves = read_leaves(bundle, head.origin)  # step 3
     shown = Shown(bundle, leaves, head.origin)  # step 4
     check_streams(shown)  # step 5
@@ -3090,7 +3133,8 @@ def _judge(bundle: Bundle, policy: Policy | None, earlier: Sequence[bytes]) -> d
     answers["W"] = judge_witnesses(trust, policy)  # step 10
     own = {record.n for record in shown.streams.get("ledger", [])}
     needed = max((n + 1 for n in leaves if n not in own), default=0)
-    answers["T"] = judge_time(bundle, head, trust, policy, needed)
+    bounds += read_bounds(bundle, head, trust, policy, left := list[str]())
+    answers["T"] = judge_time(bounds, left, needed)
     answers["A"] = judge_growth(bundle, head, trust, earlier)
     whole = len(leaves) == head.size and not bundle.faults["P"] and not bundle.faults["C2"]
     counted = f"{len(leaves)} of the log's {head.size} leaves are shown"
@@ -3277,7 +3321,7 @@ def _print(report: Report, form: str) -> None:
     if form == "json":
         sys.stdout.write(json.dumps(report.to_json()) + "\n")
     else:
-        sys.stdout.write(f"{report.verdict}\n")
+        sys.stdout.write(f"{report.verdict}. {report.reach}.\n")
         for letter, answer in report.claims.items():
             settle = f"  settle: {answer.settle}" if answer.settle else ""
             line = f"{letter:<3}{TITLES[letter]:<41}{answer.status:<12}{answer.detail}{settle}"

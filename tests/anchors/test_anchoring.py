@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger.anchors import anchored_size, witnesses
+from a2a_ledger.anchors import anchored_size, contradiction, witnesses
 from a2a_ledger.anchors.asking import Answer
 from a2a_ledger.anchors.witnesses import anchor_by_witnesses
-from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
+from a2a_ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
 from a2a_ledger.errors import AnchorError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRevoked
 from a2a_ledger.export import export_task
@@ -151,6 +151,36 @@ def test_a_head_by_a_key_of_ours_that_has_ended_accuses_nobody(
         grow(ledger)
     assert ledger.home is not None
     assert not (ledger.home.root / "forks").exists()
+
+
+def test_a_witness_cannot_fill_the_disk(
+    ledger: ContractLedger, three: list[Pretend], grow: Grow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the log key and is a witness shows another head, or another spelling of one, at each question."""
+    monkeypatch.setattr(contradiction, "MOST_KEPT", 3)
+    key, policy = ledger.signers["log"], parse_policy(three[0].line + "quorum none\n")
+
+    def shows(of: int, root: bytes, more: str = "") -> str:
+        three[0].answers = [size(99)]
+        note = sign_checkpoint(Checkpoint(ledger.origin, of, root), key) + more
+        three[0].shown = Answer(200, "text/plain", note.encode())
+        return str(anchor_by_witnesses(ledger, policy).failures[three[0].key.name])
+
+    assert ledger.home is not None
+    folder = ledger.home.root / contradiction.FOLDER
+    assert "is kept as" in shows(3, b"\1" * 32)
+    first = {path: path.read_bytes() for path in folder.iterdir()}
+    for root in (b"\1" * 32, b"\2" * 32):
+        grow(ledger)  # our own head is another one each time
+        junk = f"\u2014 junk {'A' * 43}=\n"
+        assert f"not kept beside the first of its size, {next(iter(first))}" in shows(3, root, junk)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == first
+    assert "is kept as" in shows(2, b"\1" * 32)
+    assert "is kept as" in shows(99, b"\1" * 32)
+    assert f"not kept beside the 3 of this holder in {folder}" in shows(98, b"\1" * 32)
+    assert len(list(folder.iterdir())) == 3
+    contradiction.contradiction(ledger, "another", open_checkpoint(three[0].shown.body, [key.verifier]))
+    assert len(list(folder.iterdir())) == 4, "what one holder does takes no room from another"
 
 
 def test_a_key_that_the_log_uses_otherwise_is_no_witness(ledger: ContractLedger, three: list[Pretend]) -> None:

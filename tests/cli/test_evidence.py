@@ -54,7 +54,7 @@ def test_a_bundle_out_of_the_ledger_is_judged_by_what_the_reader_trusts(run: Run
     assert {"claim": "I", "status": "VALID"}.items() <= told["claims"][0].items()
     (home / "policy.txt").write_text(f"log {vkey}\nquorum none\n")
     by_policy = run("verify", "case.zip", "--policy", "policy.txt")
-    assert (by_policy.exit_code, by_policy.stdout.startswith("verified. UNILATERAL: ")) == (0, True)
+    assert (by_policy.exit_code, by_policy.stdout.startswith("verified. Checkpoint ")) == (0, True)
     (home / "case.zip").write_bytes(damaged((home / "case.zip").read_bytes()))
     assert run("verify", "case.zip", "--trust", vkey).exit_code == 1
 
@@ -63,7 +63,10 @@ def test_verify_reads_only_its_arguments(run: Run, home: Path, monkeypatch: pyte
     monkeypatch.setenv("A2A_LEDGER", str(home / "there-is-no-such-ledger"))
     (home / "note.txt").write_text("no bundle")
     no_bundle = run("verify", "note.txt")
-    assert (no_bundle.exit_code, no_bundle.stdout.splitlines()[0]) == (1, "invalid. not a bundle")
+    assert (no_bundle.exit_code, no_bundle.stdout.splitlines()[0]) == (
+        1,
+        "invalid. No checkpoint can be read. not a bundle",
+    )
     assert run("verify", "nowhere.zip").exit_code == 2
     (home / "bad.txt").write_text("nonsense\n")
     assert run("verify", "note.txt", "--policy", "bad.txt").exit_code == 2

@@ -93,7 +93,7 @@ def test_events_are_those_of_the_format() -> None:
 def test_says_of_itself_what_it_does_not_do(capsys: pytest.CaptureFixture[str], bundle: Path, policy: Path) -> None:
     code, out, err = run(capsys, bundle, "--policy", policy)
     assert (code, err) == (3, "")
-    assert out.splitlines()[0] == "not proven"
+    assert out.splitlines()[0] == "not proven. Checkpoint 31, anchored by nobody whom you trust."
     assert re.search(r"^R  replay gives the same verdict +NOT PROVEN .*does not judge again", out, re.MULTILINE)
 
 
@@ -101,7 +101,7 @@ def test_verified_by_the_claims_that_the_reader_asks_for(
     capsys: pytest.CaptureFixture[str], bundle: Path, policy: Path
 ) -> None:
     code, out, _ = run(capsys, bundle, "--policy", policy, "--require", "I,L,P,C2")
-    assert (code, out.splitlines()[0]) == (0, "verified")
+    assert (code, out.splitlines()[0]) == (0, "verified. Checkpoint 31, anchored by nobody whom you trust.")
 
 
 def test_json_has_the_shape_of_the_package(capsys: pytest.CaptureFixture[str], bundle: Path, policy: Path) -> None:
@@ -119,12 +119,12 @@ def test_json_has_the_shape_of_the_package(capsys: pytest.CaptureFixture[str], b
 def test_invalid(capsys: pytest.CaptureFixture[str], bundle: Path) -> None:
     bundle.write_bytes(log().bundle[:-1])
     code, out, err = run(capsys, bundle, "--trust", log().signers["log"].vkey)
-    assert (code, out.splitlines()[0], err) == (1, "invalid", "")
+    assert (code, out.splitlines()[0], err) == (1, "invalid. No checkpoint can be read.", "")
 
 
 def test_without_trust(capsys: pytest.CaptureFixture[str], bundle: Path) -> None:
     code, out, _ = run(capsys, bundle)
-    assert (code, out.splitlines()[0]) == (3, "self-consistent only")
+    assert (code, out.splitlines()[0]) == (3, "self-consistent only. Checkpoint 31, anchored by nobody whom you trust.")
 
 
 def test_an_earlier_head_is_asked_for_too(capsys: pytest.CaptureFixture[str], bundle: Path, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_good_bundle_under_a_trusted_key(case: Case) -> None:
 
 def test_the_json_has_the_stable_shape(case: Case) -> None:
     told = judged(case.bundle, case.log_key).to_json()
-    assert list(told) == ["verdict", "sides", "claims"]
+    assert list(told) == ["verdict", "sides", "size", "anchored_size", "claims"]
     claims = told["claims"]
     assert isinstance(claims, list)
     assert all(isinstance(claim, dict) and list(claim) == ["claim", "status", "detail"] for claim in claims)

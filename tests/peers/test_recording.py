@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_ledger.anchors import contradiction
 from a2a_ledger.anchors.contradiction import FOLDER
 from a2a_ledger.anchors.held import ANCHORS, PEER_KIND
-from a2a_ledger.anchors.peers import keeping
 from a2a_ledger.anchors.peers.held_now import held_now
 from a2a_ledger.anchors.peers.parameter import PeerHead
 from a2a_ledger.anchors.peers.recording import newest_recorded, recorded_heads
@@ -151,14 +151,14 @@ def show(two: Two, held: str) -> None:
 def test_contradictions_are_kept_up_to_a_number(
     two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(keeping, "_MOST_KEPT", 3)
+    monkeypatch.setattr(contradiction, "MOST_KEPT", 3)
     grow(two.client)
     grow(two.agent)
     for more in range(9):
         root = sha256(bytes([more])).digest()
         show(two, sign_checkpoint(Checkpoint(two.agent.origin, 1000 + more, root), two.agent.signers["log"]))
     assert len(list((tmp_path / "agent" / FOLDER).iterdir())) == 3
-    assert "one more head that is no beginning of this log, beside the 3 kept" in caplog.text
+    assert f"not kept beside the 3 of this holder in {tmp_path / 'agent' / FOLDER}" in caplog.text
     for _ in range(2):
         call(two.client, two.agent)
     assert held_now(two.agent)[0].size > 0, "and the exchange goes on"

@@ -203,5 +203,6 @@ _READ = """(() => {
   const column = (at) => Object.fromEntries(rows.map((row) => [row.cells[0].textContent, row.cells[at].textContent]));
   const text = (id) => document.getElementById(id).textContent;
   const [verdict, title, problem] = ["machine-verdict", "verdict-title", "trust-problem"].map(text);
-  return {verdict, title, problem, claims: column(2), details: column(3)};
+  const reach = text("reach");
+  return {verdict, title, problem, reach, claims: column(2), details: column(3)};
 })()"""

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from a2a_ledger.policy import parse_policy
 from a2a_ledger.report import filled_page
+from a2a_ledger.verify import verify
 from tests.conformance import beside_cases
 from tests.conformance.cases import all_rows
 
@@ -29,7 +31,8 @@ def test_page(browser: Browser, tmp_path: Path, name: str) -> None:
     page = tmp_path / "page.html"
     page.write_text(filled_page(case.bundle, name="case.zip"), "utf-8")
     browser.open(page)
-    claims = cast("dict[str, str]", browser.judged(case.policy)["claims"])
+    judged = browser.judged(case.policy)
+    claims = cast("dict[str, str]", judged["claims"])
     assert claims == {**case.expected, "R": claims["R"], "T": claims["T"]}
     # The page reads no time token: with one there, T stays open, whatever the token is.
     assert claims["T"] == ("NOT PROVEN" if name.startswith("time_token") else case.expected["T"])
@@ -37,4 +40,7 @@ def test_page(browser: Browser, tmp_path: Path, name: str) -> None:
     assert claims["R"] == "NOT PROVEN" or claims["R"] == case.expected["R"] == "INVALID"
     if name in _BESIDE:  # fields alone: the page compares them all
         assert claims["R"] == case.without_judging
+    if case.expected["W"] == "VALID":
+        report = verify(case.bundle, policy=parse_policy(case.policy))
+        assert judged["reach"] == f"{report.reach}."
     assert browser.complaints() == []

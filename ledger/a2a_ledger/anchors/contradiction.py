@@ -1,13 +1,14 @@
 """Why a witness does not extend what it saw to our head: the head that it holds, held against our tree and kept.
 
 What is kept lies in `DIR/forks/`: a fork proof (`*.json`), or the head alone (`*.note`) where this log is too
-small to say more. `audit` holds the log against both for as long as they lie there.
+small to say more. `audit` holds the log against both for as long as they lie there. Who can sign one such head can
+sign any number: of one holder the first of each size is kept, up to a number, and what is not kept is said.
 """
 
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_ledger.anchors.fork import make_fork
 from a2a_ledger.anchors.witness import latest_seen
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
 
 FOLDER: Final = "forks"
+
+MOST_KEPT: Final = 16
+"""Files in `forks/` that one holder may cause."""
 
 
 def explain(ledger: ContractLedger, witness: Witness, problem: DisagreementError, asking: Ask) -> LedgerError:
@@ -73,18 +77,22 @@ def contradiction(ledger: ContractLedger, holder: str, seen: SignedCheckpoint) -
     """
     head, note, size = seen.checkpoint, str(seen.note), ledger.store.size()
     if head.size > size:
-        kept = keep(ledger, f"{head.size}-{sha256(note.encode()).hexdigest()[:16]}.note", note.encode())
+        place = _place(ledger, holder, head.size, "note")
+        if place.free:
+            _keep(place.path, note.encode())
         return RollbackError(
             f"{holder} has a head of {head.size} events signed by this log, and {size} are here: this database "
-            f"is an old copy, or the log has forked; that head is kept as {kept}; stop writing, restore the newest copy"
+            f"is an old copy, or the log has forked; that head is {place}; stop writing, restore the newest copy"
         )
     if fits(ledger, head):
         return None  # before a head is signed for a proof that nobody needs
-    fork = make_fork(ledger.store, _head_from(ledger, head.size), note, holder)
-    kept = keep(ledger, fork.file_name, fork.to_bytes())
+    place = _place(ledger, holder, head.size, "json")
+    if place.free:
+        _keep(place.path, make_fork(ledger.store, _head_from(ledger, head.size), note, holder).to_bytes())
     return ConsistencyError(
         f"{holder} has a head of {head.size} events signed by this log that is no beginning of it: the log has forked; "
-        f"{kept} proves it with both signed heads; stop writing, keep both databases, find out which is the true one"
+        f"the proof with both signed heads is {place}; stop writing, keep both databases, find out which is the true "
+        "one"
     )
 
 
@@ -95,9 +103,46 @@ def fits(ledger: ContractLedger, head: Checkpoint) -> bool:
     return head.size == 0 or ledger.store.root(head.size) == head.root
 
 
-def kept(ledger: ContractLedger) -> list[Path]:
-    """Return the files in `forks/`."""
-    return [] if ledger.home is None else list((ledger.home.root / FOLDER).glob("[!.]*"))
+class _Place(NamedTuple):
+    """Where one contradiction belongs, and the file that stands in its way."""
+
+    path: Path
+    first: Path | None  # what is kept of this holder and size
+    others: int  # files that this holder caused
+
+    @property
+    def free(self) -> bool:
+        """Say whether this one is to be kept."""
+        return self.first is None and self.others < MOST_KEPT
+
+    def __str__(self) -> str:
+        """Say what became of it."""
+        if self.first is not None:
+            return f"not kept beside the first of its size, {self.first}"
+        if not self.free:
+            return f"not kept beside the {self.others} of this holder in {self.path.parent}"
+        return f"kept as {self.path}"
+
+
+def _place(ledger: ContractLedger, holder: str, size: int, suffix: str) -> _Place:
+    """Return the place of a contradiction; the size of our own head, which grows with every event, makes none new.
+
+    Raises:
+        StoreError: the ledger has no directory.
+    """
+    if ledger.home is None:
+        raise StoreError("a ledger in memory has no place to keep a proof in")
+    path = ledger.home.root / FOLDER / f"{size}-{_mark(holder)}.{suffix}"
+    return _Place(path, path if path.exists() else None, len(kept(ledger, holder)))
+
+
+def kept(ledger: ContractLedger, holder: str) -> list[Path]:
+    """Return the files in `forks/` that one holder caused."""
+    return [] if ledger.home is None else list((ledger.home.root / FOLDER).glob(f"[!.]*-{_mark(holder)}.*"))
+
+
+def _mark(holder: str) -> str:
+    return sha256(holder.encode()).hexdigest()[:16]
 
 
 def _head_from(ledger: ContractLedger, size: int) -> str:
@@ -106,19 +151,15 @@ def _head_from(ledger: ContractLedger, size: int) -> str:
     return newest[1] if newest is not None and newest[0] >= size else ledger.sign_checkpoint()
 
 
-def keep(ledger: ContractLedger, name: str, data: bytes) -> Path:
-    """Write a file into `forks/`, durable when this returns; one that is there already has the same content.
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file into `forks/`, durable when this returns.
 
     Raises:
         StoreError: it cannot be written.
     """
-    if ledger.home is None:
-        raise StoreError("a ledger in memory has no place to keep a proof in")
-    path = ledger.home.root / FOLDER / name
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         sync(path.parent.parent)
         replace_file(path, data, by=of_this_process(path))
     except OSError as problem:
         raise StoreError(f"{path}: cannot be written ({problem.strerror}); keep it by hand: {data!r}") from problem
-    return path

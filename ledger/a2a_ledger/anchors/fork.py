@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
@@ -70,11 +69,6 @@ class Fork:
             "theirs": self.theirs,
         }
         return canonical(members)
-
-    @property
-    def file_name(self) -> str:
-        """Return a name that is the same for the same two heads."""
-        return f"{checkpoint_of(self.theirs).size}-{sha256((self.ours + self.theirs).encode()).hexdigest()[:16]}.json"
 
 
 def make_fork(tree: Tree, ours: str, theirs: str, holder: str) -> Fork:

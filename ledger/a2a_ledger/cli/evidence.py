@@ -321,11 +321,11 @@ def _print_report(report: Report, *, trusting: bool) -> None:
             "self-consistent only. No key that you trust was given; keys inside a bundle prove nothing about who "
             "made it."
         )
-        click.echo(clean(report.about))
+        click.echo(f"{report.reach}. {clean(report.about)}")
     elif all(claim.status != "VALID" for claim in report.claims):
-        click.echo(f"{report.verdict}. {clean(report.about)}")  # nothing in it speaks for any side
+        click.echo(f"{report.verdict}. {report.reach}. {clean(report.about)}")  # nothing in it speaks for any side
     else:
-        click.echo(f"{report.verdict}. {report.sides.upper()}: {clean(report.about)}")
+        click.echo(f"{report.verdict}. {report.reach}. {report.sides.upper()}: {clean(report.about)}")
     width = max(len(claim.title) for claim in report.claims)
     for claim in report.claims:
         status = styled(f"{claim.status:<10}", fg=_COLOURS[claim.status])

@@ -140,6 +140,8 @@ class _Examination:
         self.policy = policy
         self.earlier = earlier
         self.claims: dict[str, Claim] = {}
+        self.size: int | None = None
+        self.anchored_size = 0
 
     def report(self, required: Sequence[str]) -> Report:
         """Do all steps and return the answer."""
@@ -155,6 +157,7 @@ class _Examination:
             except FormatError as problem:
                 faults = faults or [str(problem)]
             else:
+                self.size = checkpoint.size
                 about, not_established = self._judge_log(checkpoint, claimed, faults)
         by = "" if SIGNATURE in bundle.files else "; nobody signed for them, so anybody may have left parts out"
         self._say("I", faults, f"{len(bundle.zipped)} files are what the manifests say{by}")
@@ -162,7 +165,7 @@ class _Examination:
         claims = tuple(self.claims[letter] for letter in LETTERS)
         verdict = verdict_of(claims, trusting=self.policy is not None, required=required)
         # The form has no place yet for anything that a peer signs, so every bundle is one side's account.
-        return Report(verdict, "unilateral", claims, about, not_established)
+        return Report(verdict, "unilateral", claims, about, not_established, self.size, self.anchored_size)
 
     def _judge_log(self, checkpoint: Checkpoint, claimed: JsonObject, faults: list[str]) -> tuple[str, tuple[str, ...]]:
         """Do steps 3 to 12; add to `faults` what is wrong with files as such (claim I)."""
@@ -188,7 +191,7 @@ class _Examination:
         faults += check_claims(claimed, shown, checkpoint, scope)
         faults += check_repeated(self.bundle, shown, checkpoint, scope, at=export.at)
         self.claims["W"] = judge_witnesses(head, self.policy)
-        self.claims["T"] = judge_time(self.bundle, head, self.policy, _task_size(shown, leaves))
+        self.claims["T"], self.anchored_size = judge_time(self.bundle, head, self.policy, _task_size(shown, leaves))
         self.claims["A"] = judge_earlier(self.bundle, head, self.earlier)
         self._say("C1", shown.faults, f"{len(shown.records)} records and their blobs are what their leaves commit to")
         self._judge_all_leaves(shown, leaves, checkpoint)

@@ -64,7 +64,9 @@ class Claim:
 class Report:
     """The whole answer about one bundle.
 
-    `about` is one line on what the bundle is, `not_established` what its findings do not establish.
+    `about` is one line on what the bundle is, `not_established` what its findings do not establish; `size` that of
+    the checkpoint, `anchored_size` how many first events of the log those whom the reader trusts have put their own
+    signatures to, by claims W and T.
     """
 
     verdict: Verdict
@@ -72,14 +74,30 @@ class Report:
     claims: tuple[Claim, ...]
     about: str = ""
     not_established: tuple[str, ...] = field(default=())
+    size: int | None = None
+    anchored_size: int = 0
 
     def claim(self, letter: str) -> Claim:
         """Return the claim of this letter."""
         return next(claim for claim in self.claims if claim.claim == letter)
 
+    @property
+    def reach(self) -> str:
+        """Say how far the log is signed, and how far somebody else vouches for it, in the words of all verifiers."""
+        if self.size is None:
+            return "No checkpoint can be read"
+        by = f"up to {self.anchored_size} by whom you trust" if self.anchored_size else "by nobody whom you trust"
+        return f"Checkpoint {self.size}, anchored {by}"
+
     def to_json(self) -> dict[str, Json]:
-        """Return {"verdict", "sides", "claims"} in the shape of `verify --format json`."""
-        return {"verdict": self.verdict, "sides": self.sides, "claims": [claim.to_json() for claim in self.claims]}
+        """Return the members of `verify --format json`, docs/format.md section 13.3."""
+        return {
+            "verdict": self.verdict,
+            "sides": self.sides,
+            "size": self.size,
+            "anchored_size": self.anchored_size,
+            "claims": [claim.to_json() for claim in self.claims],
+        }
 
 
 def verdict_of(claims: Sequence[Claim], *, trusting: bool, required: Sequence[str] = REQUIRED) -> Verdict:

@@ -53,8 +53,8 @@ def judge_witnesses(head: Head, policy: Policy | None) -> Claim:
     return Claim("W", "VALID", names)
 
 
-def judge_time(bundle: Bundle, head: Head, policy: Policy | None, needed: int) -> Claim:
-    """Return claim T: by when what the bundle shows existed.
+def judge_time(bundle: Bundle, head: Head, policy: Policy | None, needed: int) -> tuple[Claim, int]:
+    """Return claim T, by when what the bundle shows existed; and how many first events of the log are anchored.
 
     Args:
         bundle: with its time tokens.
@@ -78,7 +78,7 @@ def judge_time(bundle: Bundle, head: Head, policy: Policy | None, needed: int) -
         except LedgerError as problem:
             text = str(problem)
             faults.append(text if text.startswith(TIMES) else f"{token}: {text}")
-    return _time_claim(bounds, faults, left, needed)
+    return _time_claim(bounds, faults, left, needed), max((bound.size for bound in bounds), default=0)
 
 
 def _read_bound(bundle: Bundle, head: Head, policy: Policy | None, note: str, token: str) -> Bound:

@@ -9,7 +9,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from a2a_ledger.anchors.contradiction import contradiction, fits, kept
+from a2a_ledger.anchors.contradiction import contradiction, fits
 from a2a_ledger.anchors.peers.held_now import why_no_fork
 from a2a_ledger.anchors.peers.judging import Outcome, judge_head
 from a2a_ledger.anchors.peers.key import ROLE
@@ -27,15 +27,12 @@ if TYPE_CHECKING:
     from a2a_ledger.anchors.peers.parameter import PeerHead
     from a2a_ledger.anchors.peers.recording import Recording
     from a2a_ledger.anchors.peers.trust import PeerTrust
-    from a2a_ledger.checkpoint import SignedCheckpoint
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
 
 _log = logging.getLogger(__name__)
 
 _REMEMBERED = 256
-_MOST_KEPT = 16
-"""Contradictions in `forks/`, behind which no further one of a peer is kept: who can sign one can sign any number."""
 
 
 def signed_by(note: str, keys: Sequence[Verifier]) -> str:
@@ -133,16 +130,9 @@ class Keeping:
         if fits(self._ledger, seen.checkpoint):
             self._recording.given(seen)
             return
-        if len(self._contradicted) < _REMEMBERED:  # said and kept once
-            self._contradicted.add(held)
-        self._contradict(origin, seen)
-
-    def _contradict(self, origin: str, seen: SignedCheckpoint) -> None:
-        """Keep a head of ours that is no beginning of this log, and say so."""
-        folder = kept(self._ledger)
-        if len(folder) >= _MOST_KEPT:
-            self._say(origin, f"it holds one more head that is no beginning of this log, beside the {len(folder)} kept")
+        if len(self._contradicted) >= _REMEMBERED:  # all that one process says of it
             return
+        self._contradicted.add(held)
         wrong = contradiction(self._ledger, origin, seen)
         if wrong is not None:
             _log.error("%s", wrong)

@@ -21,7 +21,7 @@ function show(report) {
   const { tone, title, text } = headline(report);
   by("verdict").className = `verdict ${tone}`;
   by("verdict-title").textContent = title;
-  by("verdict-text").replaceChildren(...text, make("p", { class: "soft" }, "Bundle: ", data(page.name), `, ${counted(page.octets.length, "octet")}, SHA-256 `, code(page.hash)));
+  by("verdict-text").replaceChildren(...text, make("p", { id: "reach" }, `${reach(report)}.`), make("p", { class: "soft" }, "Bundle: ", data(page.name), `, ${counted(page.octets.length, "octet")}, SHA-256 `, code(page.hash)));
   by("about").replaceChildren(...visible(report.about, 800));
   let parts;
   try {

@@ -20,7 +20,14 @@ async function verify(octets, policy, earlier = []) {
 /** The report on what is no bundle at all. */
 function unreadable(what) {
   const claims = LETTERS.map((claim) => (claim === "I" ? { claim, status: "INVALID", detail: what } : { claim, status: "NOT PROVEN", detail: "nothing can be read", settle: "an intact bundle" }));
-  return { verdict: "invalid", sides: "unilateral", claims, about: "not a bundle", bundle: null };
+  return { verdict: "invalid", sides: "unilateral", claims, size: null, anchored: 0, about: "not a bundle", bundle: null };
+}
+
+/** Up to where the log is signed, and up to where somebody else vouches for it; in the words of every verifier. */
+function reach({ size, anchored, bundle }) {
+  if (size === null) return "No checkpoint can be read";
+  const unread = bundle.under("data/time/").length ? "; time tokens are not read here" : "";
+  return `Checkpoint ${size}, anchored ${anchored ? `up to ${anchored} by whom you trust` : "by nobody whom you trust"}${unread}`;
 }
 
 class ReaderProblem extends Error {}
@@ -31,7 +38,7 @@ function some(sentences) {
 
 class Examination {
   constructor(bundle, policy, earlier) {
-    Object.assign(this, { bundle, policy, earlier, claims: new Map(), shown: null, keys: null, checks: new Map(), about: "" });
+    Object.assign(this, { bundle, policy, earlier, claims: new Map(), size: null, anchored: 0, shown: null, keys: null, checks: new Map(), about: "" });
   }
 
   say(claim, status, detail, settle = "") { this.claims.set(claim, { claim, status, detail, settle }); }
@@ -53,6 +60,7 @@ class Examination {
         if (!faults.length) faults = [problem.message];
         claimed = null;
       }
+      if (claimed !== null) this.size = checkpoint.size;
       if (claimed !== null) await this.judgeLog(checkpoint, claimed, faults);
     }
     const unsigned = bundle.files.has("tagmanifest-sha256.txt.sig") ? "" : "; nobody signed for them, so anybody may have left parts out";
@@ -141,6 +149,7 @@ class Examination {
     const names = cosigners.map(({ key, time }) => `${key.name} at ${spelledTime(time)}`).join(", ");
     if (this.policy.quorum === "none") return this.say("W", "NOT PROVEN", `cosigned by ${names}`, "a quorum line in your policy");
     if (!quorum) return this.say("W", "NOT PROVEN", `your quorum ${this.policy.quorum} is not met: cosigned by ${names}`, "the cosignatures that are missing");
+    this.anchored = this.size;
     return this.say("W", "VALID", `cosigned by ${names}`);
   }
 
