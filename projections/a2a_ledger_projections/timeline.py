@@ -266,7 +266,8 @@ _ENDED = "the task has ended; replay it, or export the evidence"
 _REFUSED = "the peer refused the send, so it has no such task. A new send is a new task"
 _ADVICE_CLOSED = {
     INTENDED: "nothing has left; the send can still be made or dropped",
-    ABORTED: "nothing was sent; build the client again to take the new contract on, or see `decide`",
+    ABORTED: "nothing was sent; build the client again to take the new contract on (`decide` says whether a person has "
+    "to accept it first)",
     ANSWERED: _ENDED,
 }
 _ADVICE_SERVED = {

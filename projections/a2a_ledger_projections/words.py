@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 _TEXT_SHOWN = 200
 _HASH_SHOWN = len("sha256:") + 8
 _MAC_SHOWN = 4
+_LEFT = "closed-by-caller"
+_OURS = {"timeout": "its own time-out", "cancelled": "cancelled here", _LEFT: "nobody here read on"}
+"""Kinds of failure by which who waits for the answer ended an exchange himself (docs/format.md section 2)."""
+
+THIS_SIDE = "this side"
+"""The kind of a line about what the recording side did, though the leg is one of the peer's."""
+
 _CLOCK_SECONDS = 2  # a Date header has whole seconds: a smaller difference says nothing
 
 
@@ -184,15 +191,25 @@ def _message(record: Record) -> tuple[str, str]:
     arrow = "->" if data.get("direction") == "out" else "<-"
     if data.get("leg") == "request":
         return arrow, _request(data)
-    if data.get("leg") == "error":
-        alert = text(data, "tls_alert")
-        return (
-            arrow,
-            f"TLS alert {alert}, no HTTP answer" if alert else f"no answer: {text(data, 'error_kind') or 'unknown'}",
-        )
-    if data.get("leg") == "stream-end":
-        return arrow, "end of the stream"
+    if data.get("leg") in {"error", "stream-end"}:
+        return _no_more(data, arrow)
     return arrow, _answer(record)
+
+
+def _no_more(data: JsonObject, arrow: str) -> tuple[str, str]:
+    """Tell why no answer came, or no more of one. What this side did itself is not told as the peer's doing."""
+    kind, alert, count = text(data, "error_kind"), text(data, "tls_alert"), data.get("sequence")
+    ours = _OURS.get(kind or "") if data.get("direction") != "out" else None
+    if data.get("leg") == "error":
+        if ours:
+            return THIS_SIDE, f"gave up before an answer came: {ours}"
+        return arrow, f"TLS alert {alert}, no HTTP answer" if alert else f"no answer: {kind or 'unknown'}"
+    if kind is None:
+        return arrow, "end of the stream"
+    after = f" after {count} {'event' if count == 1 else 'events'}" if isinstance(count, int) else ""
+    if ours:
+        return THIS_SIDE, f"ended the stream{after}: {ours}"
+    return arrow, f"the client left the stream{after}" if kind == _LEFT else f"the stream broke off{after}: {kind}"
 
 
 def _request(data: JsonObject) -> str:

@@ -219,11 +219,14 @@ class Logbook:
         error_kind: str | None = None,
         tls_alert: str | None = None,
         body: bytes | None = None,
+        sequence: int | None = None,
+        side: str | None = None,
+        direction: str = "in",
     ) -> Appended:
-        """Record what the peer answered."""
+        """Record what the peer answered; with `side` and `direction` what this side answered as the agent."""
         event = MessageRecorded(
             peer=PEER,
-            direction="in",
+            direction=direction,
             leg=leg,
             binding="JSONRPC",
             url=ENDPOINT,
@@ -239,6 +242,8 @@ class Logbook:
             error_code=error_code,
             error_kind=error_kind,
             tls_alert=tls_alert,
+            sequence=sequence,
+            side=side,
         )
         return self.add(event, f"task:{task}", blobs={"body": body} if body is not None else None)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from a2a_ledger.store import Appended
 from a2a_ledger_projections.lookup import find_task
 from a2a_ledger_projections.timeline import Story, tell
@@ -53,6 +55,34 @@ def test_the_stuck_case_tells_who_since_when_and_that_nothing_can_be_done(log: L
     assert words[7].startswith('T1 input-required "A client certificate (mutual TLS) is required to \x1b[31mcontinue"')
     assert words[9] == "TLS alert certificate_required, no HTTP answer"
     assert words[11] == "auth-demand, about: peer, certain, shown by #9"
+
+
+@pytest.mark.parametrize(
+    ("leg", "error_kind", "side", "kind", "words"),
+    [
+        ("stream-end", None, None, "<-", "end of the stream"),
+        ("stream-end", "timeout", None, "this side", "ended the stream after 3 events: its own time-out"),
+        ("stream-end", "cancelled", None, "this side", "ended the stream after 3 events: cancelled here"),
+        ("stream-end", "closed-by-caller", None, "this side", "ended the stream after 3 events: nobody here read on"),
+        ("stream-end", "closed", None, "<-", "the stream broke off after 3 events: closed"),
+        ("stream-end", "closed-by-caller", "server", "->", "the client left the stream after 3 events"),
+        ("stream-end", "other", "server", "->", "the stream broke off after 3 events: other"),
+        ("error", "timeout", None, "this side", "gave up before an answer came: its own time-out"),
+        ("error", "cancelled", None, "this side", "gave up before an answer came: cancelled here"),
+        ("error", "connect", None, "<-", "no answer: connect"),
+        ("error", "closed", "server", "->", "no answer: closed"),
+    ],
+)
+def test_an_end_is_told_as_the_doing_of_the_side_that_made_it(
+    log: Logbook, leg: str, error_kind: str | None, side: str | None, kind: str, words: str
+) -> None:
+    task, _, request = log.sent()
+    log.answer(
+        task, None, answers=request, leg=leg, task_id=None, error_kind=error_kind, sequence=3, side=side,
+        direction="out" if side else "in",
+    )  # fmt: skip
+    line = story_of(log, task).lines[-1]
+    assert (line.kind, line.words) == (kind, words)
 
 
 def _at(log: Logbook, n: int) -> Appended:
@@ -108,7 +138,8 @@ def test_what_can_be_done_in_each_other_state(log: Logbook) -> None:
     probe = ". A card fetch now is a probe: use `card show URL --diagnostic`"
     assert {task: soon(task) for task in (intended, aborted, adopted, sent, refused, answered)} == {
         intended: "nothing has left; the send can still be made or dropped",
-        aborted: "nothing was sent; build the client again to take the new contract on, or see `decide`",
+        aborted: "nothing was sent; build the client again to take the new contract on (`decide` says whether a person "
+        "has to accept it first)",
         adopted: "first seen past `submitted`; it can be polled and cancelled" + probe,
         sent: "sent, and no answer recorded: a resend of the same message id is the same task" + probe,
         refused: "the peer refused the send, so it has no such task. A new send is a new task",

@@ -326,7 +326,7 @@ def _print_head(story: Story, *, keyless: bool) -> None:
 
 def _print_lines(story: Story, *, after: int) -> None:
     width = len(str(story.lines[-1].record.n)) + 1 if story.lines else 0
-    colours = {"violation": "red", "aborted": "yellow", "frozen": "cyan", "rebuilt": "cyan"}
+    colours = {"violation": "red", "aborted": "yellow", "frozen": "cyan", "rebuilt": "cyan", "this side": "yellow"}
     for line in story.lines:
         if line.record.n <= after:
             continue

@@ -20,14 +20,26 @@ function told(record) {
   return { tone: "", lines: [], ...line };
 }
 
+/** What ended an exchange, where who waits for the answer did it himself: kinds of failure. */
+const OURS = { timeout: "its own time-out", cancelled: "cancelled here", "closed-by-caller": "nobody here read on" };
+
+function streamEnd(d, ours) {
+  if (!has(d, "error_kind")) return "end of the stream";
+  const after = has(d, "sequence") ? ` after ${d.sequence} ${d.sequence === 1 ? "event" : "events"}` : "";
+  if (ours) return `ended the stream${after}: ${ours}`;
+  return d.error_kind === "closed-by-caller" ? `the client left the stream${after}` : data(`the stream broke off${after}: ${d.error_kind}`);
+}
+
 function toldMessage(d, record) {
   const out = d.direction === "out", server = d.side === "server";
-  const kind = d.leg === "push" ? (out ? "push sent" : "push received") : out ? "sent" : "received";
+  const ours = !out && ["error", "stream-end"].includes(d.leg) && has(OURS, d.error_kind || "") ? OURS[d.error_kind] : "";
+  const kind = ours ? "this side" : d.leg === "push" ? (out ? "push sent" : "push received") : out ? "sent" : "received";
   const words = [];
   const add = (...nodes) => { if (words.length) words.push(" · "); words.push(...nodes); };
   if (d.leg === "request") add(data(d.method || d.method_spelled || d.http_method || "request"));
-  if (d.leg === "error") add(d.tls_alert ? data(`no HTTP answer: TLS alert ${d.tls_alert}`) : data(`no answer: ${d.error_kind || "unknown"}`));
-  if (d.leg === "stream-end") add("end of the stream");
+  if (d.leg === "error" && ours) add(`gave up before an answer came: ${ours}`);
+  else if (d.leg === "error") add(d.tls_alert ? data(`no HTTP answer: TLS alert ${d.tls_alert}`) : data(`no answer: ${d.error_kind || "unknown"}`));
+  if (d.leg === "stream-end") add(streamEnd(d, ours));
   if (d.leg === "stream-event") add(`stream event${has(d, "sequence") ? ` ${d.sequence}` : ""}`);
   if (d.state_read || d.state) add("state ", make("strong", {}, data(d.state_read || d.state)));
   if (d.task_id) add("task ", data(d.task_id, 80));
