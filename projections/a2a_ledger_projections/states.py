@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from a2a_ledger.wire import TERMINAL
+from a2a_ledger.wire import STATES, TERMINAL
 
 if TYPE_CHECKING:
     from a2a_ledger.events import JsonObject
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 INTENDED, SENT, ABORTED, ANSWERED, ADOPTED = "intended", "sent", "aborted", "answered", "adopted"
 RECEIVED = "received"
 """On the agent's side: a client's send is recorded, and nothing that answers it."""
+
+KNOWN = frozenset({INTENDED, SENT, RECEIVED, ABORTED, ANSWERED, ADOPTED, *STATES.values()})
+"""The states that a task can be in; one that A2A does not know stands as its peer spelled it."""
 
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 

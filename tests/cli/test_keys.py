@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from a2a_ledger.policy import parse_policy
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from click.testing import Result
 
     Run = Callable[..., Result]
+
+ROLES = ("log", "statement", "export")
 
 
 def listed(run: Run, ledger: Path) -> list[dict[str, Any]]:
@@ -81,3 +85,29 @@ def test_keys_are_encrypted_and_decrypted(run: Run, ledger: Path, home: Path) ->
 def test_without_a_terminal_and_a_file_nothing_is_encrypted(run: Run, ledger: Path) -> None:
     done = run("--ledger", ledger, "keys", "encrypt")
     assert (done.exit_code, "nobody sits at a terminal" in done.stderr) == (2, True)
+
+
+def test_without_a_role_each_line_names_its_own_as_a_policy_has_it(run: Run, ledger: Path) -> None:
+    vkeys = {role: run("--ledger", ledger, "keys", "vkeys", "--role", role).stdout.strip() for role in ROLES}
+    said = run("--ledger", ledger, "keys", "vkeys").stdout
+    assert sorted(said.splitlines()) == sorted(
+        [f"log {vkeys['log']}", *(f"# a2a-ledger: {role} {vkeys[role]}" for role in ROLES[1:])]
+    )
+    policy = parse_policy(f"{said}quorum none\n".encode())
+    assert {role: [key.vkey for key in policy.keys(role)] for role in ROLES} == {
+        role: [vkey] for role, vkey in vkeys.items()
+    }
+    lines = [
+        json.loads(line) for line in run("--ledger", ledger, "--format", "json", "keys", "vkeys").stdout.splitlines()
+    ]
+    assert {line["role"]: line["vkey"] for line in lines} == vkeys
+
+
+def test_a_role_that_has_no_key_is_said(run: Run, ledger: Path) -> None:
+    none = run("--ledger", ledger, "keys", "vkeys", "--role", "peer")
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert none.stderr == (
+        "The log names no current key of role peer; it is made when `follow` runs with peers named below [anchor].\n"
+    )
+    made = run("--ledger", ledger, "--format", "json", "keys", "vkeys", "--role", "log")
+    assert (made.exit_code, made.stderr) == (0, "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import objects, opened
+from tests.projections.logbook import PEER, PEER_URL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +156,10 @@ def test_violations_can_be_grouped_and_narrowed_to_a_task(run: Run, ledger: Path
         (1, "auth-demand", "suspected"),
         (1, "auth-demand", "certain"),
     ]
+    assert {(line["peer"], line["url"]) for line in lines} == {(PEER, PEER_URL)}
+    text = run("--ledger", ledger, "violations", "--group").stdout.splitlines()
+    assert text[0].split()[5:7] == ["PEER", "ID"]
+    assert all(line.split()[5:7] == ["vendor.example", PEER[:8]] for line in text[1:])
     assert run("--ledger", ledger, "violations", "--task", "T2").exit_code == 0
     assert len(objects(run("--ledger", ledger, "--format", "json", "violations", "--task", "T1"))) == 2
 
@@ -203,3 +208,17 @@ def test_a_changed_row_of_a_read_model_is_one_line_and_a_way_out(run: Run, ledge
     assert "unexpected" not in result.stderr
     assert run("--ledger", ledger, "follow", "--once", "--from-start").exit_code == 0
     assert run("--ledger", ledger, *verb).exit_code == 0
+
+
+def test_a_state_that_no_task_can_be_in_is_refused_with_those_that_one_can(run: Run, ledger: Path) -> None:
+    typo = run("--ledger", ledger, "tasks", "--state", "input-requird")
+    assert (typo.exit_code, typo.stdout) == (2, "")
+    assert "--state: no task is in a state 'input-requird': expected one of aborted, adopted, answered" in typo.stderr
+    for state in ("working", "sent", "rejected"):
+        known = run("--ledger", ledger, "tasks", "--state", state)
+        assert (known.exit_code, known.stderr) == (0, "No task matches.\n"), state
+    with opened(ledger) as (_, log):
+        task, _, request = log.sent()
+        log.answer(task, "waiting-for-godot", answers=request)
+    spelled = run("--ledger", ledger, "--format", "json", "tasks", "--state", "waiting-for-godot")
+    assert [line["task"] for line in objects(spelled)] == [task]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from a2a_ledger.cli.errors import DISPROVED
-from a2a_ledger.cli.output import clean, clock, counted, note, print_json, short_id
+from a2a_ledger.cli.output import clean, clock, counted, host, note, print_json, short_id
 from a2a_ledger.cli.session import pass_session, user
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.unfinished import VERIFIER
@@ -20,6 +20,8 @@ from a2a_ledger.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
     from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store import Store
+    from a2a_ledger_projections.peers import PeerRow
     from a2a_ledger_projections.violations import Violation
 
 _FOLLOW_SECONDS = 0.5
@@ -82,7 +84,10 @@ def violations(  # noqa: PLR0913 - one argument an option
         position = store.size()
         listed = [violation for violation in found.violations(store) if wanted(violation)]
         _say_lag(ledger)
-        _print(session, listed, group=group)
+        if group:
+            _print_groups(session, _grouped(listed, _urls(store)))
+        else:
+            _print(session, listed)
         if would_reject and not session.as_json:
             rejected = len({violation.trigger for violation in listed})
             total = found.count_messages(store, since=start_at)
@@ -93,7 +98,7 @@ def violations(  # noqa: PLR0913 - one argument an option
             if size > position:
                 new = [violation for violation in found.violations(store, start=position) if wanted(violation)]
                 position = size
-                _print(session, new, group=False, head=False)
+                _print(session, new, head=False)
     context.exit(DISPROVED if any(not violation.acknowledged for violation in listed) else 0)
 
 
@@ -168,23 +173,49 @@ def _say_lag(ledger: ContractLedger) -> None:
     note(f"The verifier has not looked at the last {counted(lag, 'event')} yet; {way}.")
 
 
-def _print(session: Session, listed: list[Violation], *, group: bool, head: bool = True) -> None:
+def _print(session: Session, listed: list[Violation], *, head: bool = True) -> None:
     if session.as_json:
-        for line in _grouped(listed) if group else [violation.to_json() for violation in listed]:
-            print_json(line)
+        for violation in listed:
+            print_json(violation.to_json())
         return
-    if group:
-        columns = ["COUNT", "OPEN", "RULE", "ABOUT", "CERTAINTY", "PEER", "FIRST", "LAST"]
-        dropped = ("LAST", "FIRST", "OPEN", "ABOUT", "CERTAINTY")
-        rows = [[clean(str(value)) for value in line.values()] for line in _grouped(listed)]
-    else:
-        columns = ["#", "AT (UTC)", "RULE", "ABOUT", "CERTAINTY", "TASK", "SHOWN BY", "ACK"]
-        dropped = ("SHOWN BY", "AT (UTC)", "ACK", "ABOUT", "CERTAINTY")
-        rows = [_cells(violation) for violation in listed]
-    if rows:
-        print_table(columns, rows, drop=dropped, head=head)
+    columns = ["#", "AT (UTC)", "RULE", "ABOUT", "CERTAINTY", "TASK", "SHOWN BY", "ACK"]
+    dropped = ("SHOWN BY", "AT (UTC)", "ACK", "ABOUT", "CERTAINTY")
+    if listed:
+        print_table(columns, [_cells(violation) for violation in listed], drop=dropped, head=head)
     elif head:
         note("No finding matches.")
+
+
+def _print_groups(session: Session, groups: list[dict[str, object]]) -> None:
+    if session.as_json:
+        for group in groups:
+            print_json(group)
+        return
+    columns = ["COUNT", "OPEN", "RULE", "ABOUT", "CERTAINTY", "PEER", "ID", "FIRST", "LAST"]
+    dropped = ("LAST", "FIRST", "OPEN", "ABOUT", "CERTAINTY", "ID")
+    rows = [
+        [
+            *(clean(str(group[name])) for name in ("count", "unacknowledged", "rule", "about", "certainty")),
+            host(cast("str | None", group["url"])),
+            clean(str(group["peer"])[:8]),
+            *(f"#{group[name]}" for name in ("first", "last")),
+        ]
+        for group in groups
+    ]
+    if rows:
+        print_table(columns, rows, drop=dropped)
+    else:
+        note("No finding matches.")
+
+
+def _urls(store: Store) -> dict[str, str | None]:
+    """Return the card's URL of each peer by its id."""
+    from a2a_ledger_projections import peers as view  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
+
+    with reading(store, view.VIEW) as now:
+        rows = [cast("PeerRow", row) for row in now.rows.prefixed(view.PEER)]
+    return {row["peer"]: row["url"] for row in rows}
 
 
 def _cells(violation: Violation) -> list[str]:
@@ -204,7 +235,7 @@ def _cells(violation: Violation) -> list[str]:
     ]
 
 
-def _grouped(listed: list[Violation]) -> list[dict[str, object]]:
+def _grouped(listed: list[Violation], urls: dict[str, str | None]) -> list[dict[str, object]]:
     groups: dict[tuple[str, str, str, str], list[Violation]] = {}
     for violation in listed:
         rule, about, certainty, peer = (
@@ -219,6 +250,7 @@ def _grouped(listed: list[Violation]) -> list[dict[str, object]]:
             "about": about,
             "certainty": certainty,
             "peer": peer,
+            "url": urls.get(peer),
             "first": members[0].record.n,
             "last": members[-1].record.n,
         }

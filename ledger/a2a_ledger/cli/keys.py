@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Store
 
 _ROLES = ["log", "statement", "export", "peer"]
+_IN_A_POLICY = {
+    "log": "log",
+    "statement": "# a2a-ledger: statement",
+    "export": "# a2a-ledger: export",
+    "peer": "# peer",  # a witness of its peers' logs, and nothing in a policy for this one
+}
 _KEY_EVENTS = ("key.added.v1", "key.retired.v1", "key.revoked.v1")
 
 
@@ -68,7 +74,8 @@ def vkeys(session: Session, *, role: str | None) -> None:
     """Print the current verifier keys, one a line.
 
     They are for whoever is to trust this log.
-    Give them to the reader on a way that a forger does not control: they are what `verify --trust` takes.
+    Give them to the reader on a way that a forger does not control. With --role the key stands alone, as
+    `verify --trust` takes it; without, each line names the role, as a policy file has it.
     """
     with session.reading() as ledger:
         found = [key for key in _keys(ledger.store) if key["state"] == "current" and role in {None, key["role"]}]
@@ -76,7 +83,10 @@ def vkeys(session: Session, *, role: str | None) -> None:
         if session.as_json:
             print_json({"role": key["role"], "vkey": key["vkey"]})
         else:
-            click.echo(key["vkey"])
+            click.echo(key["vkey"] if role else f"{_IN_A_POLICY[str(key['role'])]} {key['vkey']}")
+    if not found:
+        made = "; it is made when `follow` runs with peers named below [anchor]" if role == "peer" else ""
+        note(f"The log names no current key of role {role or 'any'}{made}.")
 
 
 @keys.command("rotate", cls=Verb, example="a2a-ledger --ledger audit keys rotate --role log")

@@ -109,6 +109,8 @@ def tasks(  # noqa: PLR0913 - one argument an option
         stalls = _stalls(ledger, now_text, after) if stalled else {}
         at_peer = find_peer(ledger.store, peer)["peer"] if peer else None
         with reading(ledger.store, task_contracts.VIEW) as now:
+            if state is not None:
+                _check_state(state, (cast("TaskRow", row)["state"] for row in now.rows.prefixed("")))
             wanted = (
                 row
                 for row in (cast("TaskRow", found) for found in now.rows.prefixed("", newest_first=True))
@@ -217,6 +219,18 @@ def peers(session: Session) -> None:
 
 
 VERBS = (tasks, show, peers)
+
+
+def _check_state(state: str, recorded: Iterator[str]) -> None:
+    """See that a state is one that a task can be in: A2A's, ours, or a peer's own that is recorded.
+
+    Raises:
+        UsageError: it is none.
+    """
+    from a2a_ledger_projections.states import KNOWN  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    if state not in KNOWN and state not in recorded:
+        raise UsageError(f"--state: no task is in a state {state!a}: expected one of {', '.join(sorted(KNOWN))}")
 
 
 def _stalls(ledger: ContractLedger, now_text: str | None, after: float | None) -> dict[str, Stall]:
