@@ -39,6 +39,9 @@ Verdict: TypeAlias = Literal["same", "differs", "undecided"]
 _WEIGHED = frozenset({"same", "capability", "unclassified", "contract"})
 """Outcomes of a re-fetch that come from comparing two cards, so that a profile has a say in them."""
 
+_SHOWN = 200
+"""Characters of an observed value that are told."""
+
 _FETCHES = frozenset({"refetch-once", "discover"})
 
 
@@ -49,6 +52,7 @@ class WhatIf:
     Attributes:
         task: the local task id.
         rules: the rule set that it was judged by.
+        recorded_rules: the rule sets by which the recorded findings were found, sorted.
         profile: the name of the profile, and its hash.
         decisions: decisions that were made again.
         findings: findings that come out.
@@ -59,6 +63,7 @@ class WhatIf:
 
     task: str
     rules: str
+    recorded_rules: tuple[str, ...]
     profile: tuple[str, str]
     decisions: int
     findings: int
@@ -82,6 +87,7 @@ class WhatIf:
         return {
             "task": self.task,
             "rules": self.rules,
+            "recorded_rules": list(self.recorded_rules),
             "profile": self.profile[0],
             "profile_hash": self.profile[1],
             "verdict": self.verdict,
@@ -96,12 +102,13 @@ class WhatIf:
         under = f"under rule set {self.rules}, profile {self.profile[0] or self.profile[1]}"
         lines = [f"{difference.what} at #{difference.n}: {_told(difference)}" for difference in self.differences]
         counts = f"{self.decisions} decisions and {self.findings} findings"
+        then = f"recorded under rule set {' and '.join(self.recorded_rules)}" if self.recorded_rules else "recorded"
         if self.differences:
-            head = f"differs {under}: {len(self.differences)} of what was recorded would be otherwise"
+            head = f"differs {under}: {len(self.differences)} of what was {then} would be otherwise"
         elif self.unread:
             head = f"undecided {under}: {self.unread[0]}; what was judged then cannot be read again"
         else:
-            head = f"same {under}: {counts}"
+            head = f"same {under}: nothing differs from what was {then}, {counts}"
         return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -130,6 +137,7 @@ def what_if(ledger: ContractLedger, task: str, *, rules: str | None = None, prof
     return WhatIf(
         task=task,
         rules=rule_set,
+        recorded_rules=again.recorded_rules(),
         profile=(chosen.name, chosen.hash),
         decisions=again.decisions,
         findings=again.findings,
@@ -242,16 +250,25 @@ class _Again:
             self.findings += 1
             met.add((finding.rule, finding.subject, finding.trigger.ref["c"]))
             same = told.get((finding.rule, finding.subject, finding.trigger.ref["c"]), [])
-            now = _finding(finding.rule, finding.about, finding.certainty)
+            now = _finding_now(finding)
             if not same and finding.trigger.n >= verified_to:
                 self.notes.append(f"the verifier had read up to {verified_to}: {now} at #{finding.trigger.n} is due")
             elif not same:
                 self.differences.append(Difference(finding.trigger.n, "finding", "none", now))
             elif all(_differs(record.data, finding) for record in same):
-                self.differences.append(Difference(same[-1].n, "finding", _finding_of(same[-1].data), now))
+                then, observed = same[-1].data, members(same[-1].data.get("observed"))
+                recorded = _finding_of(then) + _apart(observed, finding.observed)
+                now += _apart(finding.observed, observed)
+                self.differences.append(Difference(same[-1].n, "finding", recorded, now))
         for key, same in told.items():
             if key not in met:
                 self.differences.append(Difference(same[-1].n, "finding", _finding_of(same[-1].data), "none"))
+
+    def recorded_rules(self) -> tuple[str, ...]:
+        """Return the rule sets by which the recorded findings were found."""
+        return tuple(
+            sorted({str(record.data.get("rule_set")) for same in self._recorded().values() for record in same})
+        )
 
     def _recorded(self) -> dict[tuple[str | None, ...], list[Record]]:
         """Return the recorded findings of the task: one may be there by two rule sets, or by set 1 twice."""
@@ -300,12 +317,29 @@ def _decision(decision: object, reason: object, at_stake: object) -> str:
     return f"{decision} {reason} (at stake: {at_stake})"
 
 
-def _finding(rule: object, about: object, certainty: object) -> str:
-    return f"{rule}, about: {about}, {certainty}"
+def _finding(rule: object, about: object, certainty: object, rule_set: object) -> str:
+    return f"{rule}, about: {about}, {certainty}, by rule set {rule_set}"
+
+
+def _finding_now(finding: Finding) -> str:
+    return _finding(finding.rule, finding.about, finding.certainty, finding.rule_set)
 
 
 def _finding_of(data: JsonObject) -> str:
-    return _finding(data.get("rule"), data.get("about"), data.get("certainty"))
+    return _finding(*(data.get(name) for name in ("rule", "about", "certainty", "rule_set")))
+
+
+def _apart(observed: JsonObject, other: JsonObject) -> str:
+    """Say what one side observed that the other did not, or otherwise."""
+    apart = {name: value for name, value in observed.items() if name not in other or other[name] != value}
+    without = [name for name in other if name not in observed]
+    said = [f"{name} {_cut(canonical(value).decode())}" for name, value in sorted(apart.items())]
+    said += [f"no {name}" for name in sorted(without)]
+    return f", observed: {'; '.join(said)}" if said else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _told(difference: Difference) -> str:

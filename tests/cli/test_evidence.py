@@ -187,7 +187,7 @@ def test_keys_are_listed_without_any_private_part(run: Run, ledger: Path) -> Non
         ("export", "current", True),
     ]
     assert "PRIVATE" not in run("--ledger", ledger, "keys", "vkeys").stdout
-    assert len(run("--ledger", ledger, "keys", "vkeys").stdout.split()) == 3
+    assert len(run("--ledger", ledger, "keys", "vkeys").stdout.splitlines()) == 3
 
 
 EXCHANGE = {
@@ -234,3 +234,19 @@ def test_importing_recorded_exchanges(run: Run, home: Path) -> None:
     assert (broken.exit_code, "line 2: " in broken.stderr) == (3, True)
     assert run("--ledger", "audit", "import", "nowhere.jsonl").exit_code == 2
     assert run("--ledger", "audit", "audit").exit_code == 0
+
+
+def test_a_bundle_with_parts_withheld_verifies_for_what_its_reader_requires(run: Run, home: Path) -> None:
+    ledger = home / "disputed"
+    with ContractLedger.open(ledger, origin="acme/audit", follow=False) as opening:
+        dispute(opening)
+        opening.catch_up()
+    assert run("--ledger", ledger, "export", "T-t1", "-o", "cut.zip", "--withhold", "blobs").exit_code == 0
+    vkey = run("--ledger", ledger, "keys", "vkeys", "--role", "log").stdout.strip()
+    whole = run("--format", "json", "verify", "cut.zip", "--trust", vkey)
+    assert (whole.exit_code, objects(whole)[0]["verdict"]) == (3, "not proven")
+    asked = run("--format", "json", "verify", "cut.zip", "--trust", vkey, "--require", "I,L,P,c2")
+    assert (asked.exit_code, objects(asked)[0]["verdict"]) == (0, "verified")
+    for wrong in ("I,Q", ""):
+        refused = run("verify", "cut.zip", "--trust", vkey, "--require", wrong)
+        assert (refused.exit_code, "--require: expected letters of I,L,P," in refused.stderr) == (2, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,14 +11,15 @@ from click.testing import CliRunner
 
 from a2a_ledger.cli import cli
 from a2a_ledger.contract import default_profile, parse_profile
-from a2a_ledger.divergence import RULE_SET, RULE_SETS
+from a2a_ledger.divergence import RULE_SET, RULE_SETS, Cases, payload_of, violation_of
 from a2a_ledger.errors import UsageError
 from a2a_ledger.events import FreshnessDecided
 from a2a_ledger.freshness import RULES, decide, inputs_from_json
+from a2a_ledger.statement import sign_envelope
 from a2a_ledger.what_if import what_if
 from tests.divergence.story import PEER, card, task
 from tests.evidence.conftest import reopened
-from tests.evidence.recorded import LedgerStory, opened
+from tests.evidence.recorded import LedgerStory, dispute, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,13 +83,41 @@ def test_the_rules_and_the_profile_of_the_time_change_nothing(case: Case) -> Non
     with reopened(case.place) as ledger:
         report = what_if(ledger, case.task)
     assert (report.verdict, report.differences, report.decisions, report.findings) == ("same", (), 1, 1)
-    assert str(report) == "same under rule set 2, profile default: 1 decisions and 1 findings"
+    assert str(report) == (
+        "same under rule set 2, profile default: nothing differs from what was recorded under rule set 2, "
+        "1 decisions and 1 findings"
+    )
 
 
 def test_a_finding_of_both_rule_sets_is_the_same_under_each(case: Case) -> None:
     with reopened(case.place) as ledger:
         found = {rules: what_if(ledger, case.task, rules=rules).verdict for rules in RULE_SETS}
+        told = str(what_if(ledger, case.task, rules="1"))
     assert found == {"1": "same", "2": "same"}
+    assert told.startswith("same under rule set 1, profile ")
+    assert "nothing differs from what was recorded under rule set 2, " in told.splitlines()[0]
+
+
+def test_two_findings_that_differ_in_what_they_observed_are_told_apart(tmp_path: Path) -> None:
+    with opened(tmp_path / "audit") as ledger:
+        story = dispute(ledger)
+        cases = Cases(ledger.store, ledger.profile, rule_set="1")
+        [found] = [finding for n in range(ledger.store.size()) for finding in cases.judge(ledger.store.record(n))]
+        old = replace(found, observed={**found.observed, "by": "something that set 1 alone saw"})
+        payload = payload_of(old, ledger.origin, ledger.profile)
+        story.add(
+            violation_of(old, payload, ledger.profile),
+            old.stream,
+            {"statement": sign_envelope(payload, ledger.signers["statement"])},
+            "derived",
+        )
+        report = what_if(ledger, story.tasks["t1"], rules="2")
+    [difference] = report.differences
+    base = f"{found.rule}, about: {found.about}, {found.certainty}, by rule set"
+    assert difference.recorded == f'{base} 1, observed: by "something that set 1 alone saw"'
+    assert difference.now == f"{base} 2, observed: no by"
+    assert (report.recorded_rules, report.to_json()["recorded_rules"]) == (("1",), ["1"])
+    assert "1 of what was recorded under rule set 1 would be otherwise" in str(report)
 
 
 def test_an_older_rule_set_does_not_find_what_a_newer_one_found(tmp_path: Path) -> None:
@@ -103,7 +133,7 @@ def test_an_older_rule_set_does_not_find_what_a_newer_one_found(tmp_path: Path) 
     assert now.verdict == "same"
     assert then.verdict == "differs"
     assert [(d.what, d.recorded, d.now) for d in then.differences] == [
-        ("finding", "duplicate-keys, about: peer, certain", "none")
+        ("finding", "duplicate-keys, about: peer, certain, by rule set 2", "none")
     ]
     assert then.differences[0].n > answer.n
     assert f"finding at #{then.differences[0].n}: would not be found: duplicate-keys" in str(then)
@@ -120,7 +150,7 @@ def test_an_alias_of_another_profile_silences_a_drift_that_was_found(tmp_path: P
         report = what_if(ledger, story.tasks["t1"], profile=silent)
         assert ledger.store.size() == before
     assert [(d.what, d.recorded, d.now) for d in report.differences] == [
-        ("finding", "interface-drift, about: client, certain", "none")
+        ("finding", "interface-drift, about: client, certain, by rule set 2", "none")
     ]
     assert report.to_json()["profile_hash"] == silent.hash
 
@@ -196,7 +226,7 @@ def test_a_finding_that_is_due_is_a_note_and_no_difference(tmp_path: Path) -> No
         report = what_if(ledger, story.tasks["t1"])
     assert report.verdict == "same"
     assert report.notes == (
-        f"the verifier had read up to 0: interface-drift, about: client, certain at #{request.n} is due",
+        f"the verifier had read up to 0: interface-drift, about: client, certain, by rule set 2 at #{request.n} is due",
     )
 
 
@@ -221,7 +251,8 @@ def test_the_verb_prints_the_differences_and_exits_by_them(copy: Path, case: Cas
     told = json.loads(out)
     assert (code, told["verdict"], told["rules"], told["profile"]) == (0, "same", "1", "other")
     assert set(told) == {
-        "task", "rules", "profile", "profile_hash", "verdict", "decisions", "findings", "differences", "notes",
+        "task", "rules", "recorded_rules", "profile", "profile_hash", "verdict",
+        "decisions", "findings", "differences", "notes",
     }  # fmt: skip
     assert (copy / "ledger.db").read_bytes() == before
     assert run("--ledger", copy, "replay", case.task, "--rules", "1")[0] == 0

@@ -13,6 +13,7 @@ from a2a_ledger.codec import parse_canonical
 from a2a_ledger.errors import UsageError
 from a2a_ledger.export import export_task
 from a2a_ledger.statement import parse_statement
+from a2a_ledger.verify import verify
 from tests.evidence.conftest import reopened
 from tests.evidence.forging import files_of, forged, judged, statuses
 from tests.evidence.refitting import claim
@@ -46,6 +47,7 @@ def assert_proven(bundle: bytes, key: str, *, again: bool) -> None:
     assert report.verdict == ("verified" if again else "not proven")
     policy = a2a_verify.read_policy(f"log {key}\nquorum none\n".encode())
     alone = a2a_verify.verify(bundle, policy)
+    assert verify(bundle, trust=[key], required=("I", "L", "P", "C2")).verdict == "verified"
     assert {letter: alone.claims[letter].status for letter in PROOF} == dict.fromkeys(PROOF, "VALID")
     assert alone.claims["R"].status == "NOT PROVEN"
 
@@ -61,7 +63,8 @@ def test_kept_headers_are_left_out_and_nothing_else(case: Case, copy: Path) -> N
     assert not set(octets) & set(files_of(made.data).values())
     assert_proven(made.data, case.log_key, again=False)
     assert "header.00 of event" in judged(made.data, case.log_key).claim("R").detail
-    assert "parts are withheld" in str(made)
+    assert "as far as it goes: 1 decisions and" in judged(made.data, case.log_key).claim("R").detail
+    assert "parts are withheld: claim R (replay) is NOT PROVEN of it" in str(made)
     assert made.to_json()["withheld"] == made.withheld
 
 
@@ -107,3 +110,12 @@ def test_one_blob_is_left_out_by_its_id(case: Case, copy: Path) -> None:
             export_task(ledger, case.task, withhold=["bodies"])
         with pytest.raises(UsageError, match=r"names no \[withhold\] paths"):
             export_task(ledger, case.task, withhold=["cut"])
+
+
+@pytest.mark.parametrize("kind", ["headers", "blobs"])
+def test_one_claim_is_lost_by_leaving_out_and_no_other(case: Case, copy: Path, kind: str) -> None:
+    with reopened(copy, read_only=False) as ledger:
+        made = export_task(ledger, case.task, withhold=[kind])
+    whole, without = statuses(judged(case.bundle, case.log_key)), statuses(judged(made.data, case.log_key))
+    assert {letter for letter in whole if whole[letter] != without[letter]} == {"R"}
+    assert without["R"] == "NOT PROVEN"

@@ -19,6 +19,8 @@ from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import PolicyError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from a2a_ledger.audit import AuditReport
     from a2a_ledger.cli.session import Session
     from a2a_ledger.contract import Profile
@@ -115,8 +117,8 @@ def replay(
     metavar="headers|blobs|cut|BLOB",
     help=(
         "Leave out all kept headers; all contents that came over the wire, headers too; what the profile cut apart at "
-        "recording; or one blob, by its id. The bundle lists it and verifies; what was judged from it is NOT PROVEN. "
-        "May be given more than once."
+        "recording; or one blob, by its id. The bundle lists it, and every claim but R stands: nobody can read again "
+        "what was judged, so R is NOT PROVEN (see `verify --require`). May be given more than once."
     ),
 )
 @pass_session
@@ -184,7 +186,8 @@ def export(  # noqa: PLR0913 - one argument an option
     cls=Verb,
     example=(
         "a2a-ledger verify case-17.zip --policy policy.txt\n"
-        "a2a-ledger verify case-17.zip --trust acme/audit-1b9e04c7+5f2c91aa+AXk…"
+        "a2a-ledger verify case-17.zip --trust acme/audit-1b9e04c7+5f2c91aa+AXk…\n"
+        "a2a-ledger verify case-17.zip --policy policy.txt --require I,L,P,C2"
     ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
@@ -200,6 +203,12 @@ def export(  # noqa: PLR0913 - one argument an option
     type=click.Path(path_type=Path),
     help="A signed head that you got before and kept elsewhere; may be given more than once.",
 )
+@click.option(
+    "--require",
+    metavar="LETTERS",
+    help="Claims that `verified` needs, with commas between; default I,L,P,C2,R. Of a bundle with parts withheld or "
+    "erased R is NOT PROVEN: I,L,P,C2 asks for all that it can still show.",
+)
 @pass_session
 @click.pass_context
 def verify(  # noqa: PLR0913 - one argument an option
@@ -210,6 +219,7 @@ def verify(  # noqa: PLR0913 - one argument an option
     policy_file: Path | None,
     trust: tuple[str, ...],
     earlier: tuple[Path, ...],
+    require: str | None,
 ) -> None:
     """Judge a bundle, offline; reads nothing but its arguments.
 
@@ -217,12 +227,14 @@ def verify(  # noqa: PLR0913 - one argument an option
     """
     from a2a_ledger.verify import verify as judge  # noqa: PLC0415 - a heavy import belongs to the verb
 
+    required = _letters(require)
     policy = _policy(policy_file) if policy_file else None
     report = judge(
         read_input(bundle, "a bundle", limit=MAX_BUNDLE),
         policy=policy,
         trust=trust,
         earlier=[read_input(path, _HEAD, limit=MAX_HEAD) for path in earlier],
+        required=required,
     )
     if session.as_json:
         print_json(report.to_json())
@@ -307,6 +319,24 @@ def _profile(file: Path) -> Profile:
     from a2a_ledger.contract import parse_profile  # noqa: PLC0415 - a heavy import belongs to the verb
 
     return parse_profile(read_input(file, "a profile"))
+
+
+def _letters(given: str | None) -> Sequence[str]:
+    """Return the claims that a reader requires.
+
+    Raises:
+        UsageError: one is no letter of a claim.
+    """
+    from a2a_ledger.verify.report import LETTERS, REQUIRED  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    if given is None:
+        return REQUIRED
+    letters = given.upper().split(",")
+    if not set(letters) <= set(LETTERS):
+        raise UsageError(
+            f"--require: expected letters of {','.join(LETTERS)}, with commas between them, found {given!a}"
+        )
+    return letters
 
 
 def _policy(file: Path) -> Policy:

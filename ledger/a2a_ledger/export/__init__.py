@@ -102,7 +102,7 @@ class Exported:
             )
         )
         if self.withheld:
-            signed += f" {self.withheld} parts are withheld: what was judged from them cannot be judged again."
+            signed += f" {self.withheld} parts are withheld: claim R (replay) is NOT PROVEN of it, every other stands."
         if self.foreign_profiles:
             signed += f" Recorded under a profile that is not at hand: {', '.join(self.foreign_profiles)}."
         anchored = f"anchored by {', '.join(self.anchored_by)}" if self.anchored_by else "not anchored"

@@ -282,8 +282,7 @@ class _Examination:
         ]
         self._say("R", faults, rerun.summary())
         if left and not faults:
-            alone = f"; recorded, not found again: {'; '.join(rerun.recorded)}" if rerun.recorded else ""
-            detail = f"{_some(left)}{alone}"
+            detail = f"{_some(left)}; as far as it goes: {rerun.summary()}"
             self.claims["R"] = Claim("R", "NOT PROVEN", detail, "a bundle with these events and parts")
         return rerun.not_established
 
