@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from a2a_ledger.export import export_task
 from a2a_ledger.report import filled_page, viewer_page
+from tests.evidence.conftest import reopened
 from tests.evidence.forging import files_of, flipped, repacked
 
 if TYPE_CHECKING:
@@ -84,6 +86,43 @@ def test_a_narrow_screen_needs_no_scrolling_to_the_side(browser: Browser, page: 
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     browser.until("[...document.querySelectorAll('#report details[open]')].every((one) => one.childElementCount > 1)")
     assert browser.run("document.documentElement.scrollWidth") == width
+
+
+_BROKEN_WORDS = """(() => {
+  const found = [];
+  for (const one of document.querySelectorAll("#report :is(th, .claims td:nth-child(2), td .tag)")) {
+    if (one.closest("thead")?.getBoundingClientRect().width <= 1) continue;  // there for screen readers alone
+    const walker = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      for (const word of walker.currentNode.data.matchAll(/[A-Za-z.]{2,20}/g)) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, word.index);
+        range.setEnd(walker.currentNode, word.index + word[0].length);
+        if (range.getClientRects().length > 1) found.push(word[0]);
+      }
+    }
+  }
+  return found;
+})()"""
+
+
+@pytest.mark.parametrize(("width", "media"), [(320, "screen"), (390, "screen"), (700, "screen"), (700, "print")])
+def test_no_column_is_so_narrow_that_its_words_break(
+    browser: Browser, case: Case, copy: Path, tmp_path: Path, width: int, media: str
+) -> None:
+    with reopened(copy, read_only=False) as ledger:
+        bundle = export_task(ledger, case.task, withhold=["blobs"]).data  # so that every table has its rows
+    page = tmp_path / "withheld.html"
+    page.write_text(filled_page(bundle, name="case-17.zip"), "utf-8")
+    browser.open(page, width=width, height=990)
+    browser.judged(case.log_key)
+    browser.ask("Emulation.setEmulatedMedia", media=media)
+    try:
+        assert browser.run("document.querySelectorAll('#report table').length") == 4
+        assert browser.run(_BROKEN_WORDS) == []
+        assert browser.run("document.documentElement.scrollWidth") == width
+    finally:
+        browser.ask("Emulation.setEmulatedMedia", media="")
 
 
 def test_without_the_browser_s_cryptography_hashes_are_checked_and_signatures_said_to_be_open(
