@@ -1,29 +1,28 @@
 """The thread that keeps the read models and the verifier up with the log.
 
 Followers are found by the entry point group `a2a_ledger.followers`, so that this package never
-imports a projection. One process at a time runs them, under a lock of the ledger directory;
-another one takes over within a second when it is gone. A follower that fails is said in the log
+imports a projection. One process at a time runs them, inside the log's fence (`store/fence.py`);
+another one takes over within seconds when it is gone. A follower that fails is said in the log
 and tried again, and the same failure is said once; one whose position or rows were changed from outside cannot go
 on, and rests until the ledger is opened again. It never stops the others, and never the capture.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import threading
 import time
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, cast
 
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import StoreError, UnreachableError
+from a2a_ledger.store.fence import FileFence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store.fence import Fence
 
     FollowerMaker = Callable[[ContractLedger], "Follower"]
 
@@ -40,6 +39,9 @@ SETTLE = 0.05
 
 INTERVAL = 0.25
 """Seconds between two looks at the log when nobody in this process has appended."""
+
+RETRY = 1.0
+"""Seconds between two attempts to get inside the fence, where another process is, or where no server answers."""
 
 
 class Follower(Protocol):
@@ -71,13 +73,19 @@ def load_followers(ledger: ContractLedger) -> list[Follower]:
     return [make(ledger) for make in follower_makers()]
 
 
-def catch_up_all(followers: list[Follower], page: int = PAGE) -> int:
+def fence_of(ledger: ContractLedger) -> Fence:
+    """Return the fence around the followers of a ledger's log: the server's own, or a lock of its directory."""
+    return ledger.store.recorder.fence or FileFence(ledger.home.follower_lock if ledger.home else None)
+
+
+def catch_up_all(followers: list[Follower], page: int = PAGE, fence: Fence | None = None) -> int:
     """Bring every follower up to the head once; return how many events were processed in all.
 
     A follower that emits events makes the others find more, so this goes round until nobody does.
 
     Raises:
         StoreError: a follower cannot go on; the others have caught up by then.
+        UnreachableError: this process is no longer inside the fence that is given.
     """
     total = 0
     going = list(followers)
@@ -85,6 +93,8 @@ def catch_up_all(followers: list[Follower], page: int = PAGE) -> int:
     while True:
         done = 0
         for follower in list(going):
+            if fence is not None and not fence.holds():
+                raise UnreachableError("expected to hold the lock of the followers, found it lost with its connection")
             try:
                 done += follower.catch_up(page)
             except StoreError as error:
@@ -99,15 +109,15 @@ def catch_up_all(followers: list[Follower], page: int = PAGE) -> int:
 
 
 class FollowerThread:
-    """Runs the followers in one thread while it holds the lock."""
+    """Runs the followers in one thread while this process is inside the fence."""
 
-    def __init__(self, ledger: ContractLedger, lock: Path | None) -> None:
+    def __init__(self, ledger: ContractLedger, fence: Fence) -> None:
         self._ledger = ledger
-        self._lock = lock
+        self._fence = fence
         self._wake = threading.Event()
         self._closing = False
         self._makers: list[FollowerMaker] = []
-        self._said: dict[str, str] = {}  # by follower: its last failure
+        self._said: dict[str, str] = {}  # by follower, "" for the fence: its last failure
         self._thread = threading.Thread(target=self._run, name="a2a-ledger-followers", daemon=True)
 
     def start(self) -> None:
@@ -130,29 +140,40 @@ class FollowerThread:
         self._thread.join()
 
     def _run(self) -> None:
-        held = None
         try:
-            while held is None and not self._closing:
-                held = self._try_lock()
-                if held is None:
-                    self._wake.wait(1.0)
+            while True:
+                last = self._closing
+                done = self._take() and self._follow()
+                if done or last:
+                    return
+                if not self._closing:
+                    self._wake.wait(RETRY)
                     self._wake.clear()
-            if held is None:
-                held = self._try_lock()
-            if held is not None:
-                self._follow()
         finally:
-            if held is not None and held >= 0:
-                os.close(held)
+            self._fence.let_go()
 
-    def _follow(self) -> None:
+    def _take(self) -> bool:
+        try:
+            taken = self._fence.take()
+        except (OSError, StoreError) as error:
+            if self._said.get("") != repr(error):
+                _log.error("nothing is followed, it is tried again: %s", error)
+            self._said[""] = repr(error)
+            return False
+        self._said.pop("", None)
+        return taken
+
+    def _follow(self) -> bool:
+        """Follow while this process is inside the fence; return whether it was until the end."""
         followers = [make(self._ledger) for make in self._makers]
         try:
             while True:
                 last = self._closing
-                self._round(followers)
+                if not self._round(followers):
+                    _log.warning("the lock of the followers is lost; another process may have it now")
+                    return False
                 if last:
-                    return
+                    return True
                 if self._wake.wait(INTERVAL) and not self._closing:
                     time.sleep(SETTLE)
                 self._wake.clear()
@@ -160,11 +181,14 @@ class FollowerThread:
             for follower in followers:
                 follower.close()
 
-    def _round(self, followers: list[Follower]) -> None:
+    def _round(self, followers: list[Follower]) -> bool:
+        """Bring every follower up to the head; return whether this process was inside the fence all the time."""
         busy = True
         while busy:
             busy = False
             for follower in list(followers):
+                if not self._fence.holds():
+                    return False
                 try:
                     busy = follower.catch_up(PAGE) > 0 or busy
                     self._said.pop(follower.name, None)
@@ -176,15 +200,4 @@ class FollowerThread:
                     elif self._said.get(follower.name) != repr(error):
                         _log.exception("follower %s failed; it is tried again", follower.name)
                     self._said[follower.name] = repr(error)
-
-    def _try_lock(self) -> int | None:
-        """Return the descriptor that holds the lock, -1 where there is nothing to lock, None when another has it."""
-        if self._lock is None:
-            return -1
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        return self._fence.holds()

@@ -21,7 +21,7 @@ from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
 from a2a_ledger.erasing import finish_erasures
 from a2a_ledger.errors import ReadOnlyError, UsageError
-from a2a_ledger.followers import FollowerThread, catch_up_all, load_followers
+from a2a_ledger.followers import FollowerThread, catch_up_all, fence_of, load_followers
 from a2a_ledger.heads import HeadSigner, check_mark, mark_of
 from a2a_ledger.home import LedgerHome
 from a2a_ledger.key_ring import KeyRing
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Event
     from a2a_ledger.keys import Signer
     from a2a_ledger.store import Server
+    from a2a_ledger.store.fence import Fence
     from a2a_ledger.store.mark import HighWaterMark
 
     Clock = Callable[[], datetime]
@@ -220,8 +221,7 @@ class ContractLedger:
         if self._heads is not None:
             self._heads.start()
         if follow:
-            lock = self.home.follower_lock if self.home else None
-            self._followers = FollowerThread(self, lock)
+            self._followers = FollowerThread(self, fence_of(self))
             self._followers.start()
             self.anchor_regularly()
 
@@ -355,22 +355,24 @@ class ContractLedger:
         self._cadence = Cadence(self, self.home.root)
         self._cadence.start()
 
-    def catch_up(self, *, from_start: bool = False) -> int:
+    def catch_up(self, *, from_start: bool = False, fence: Fence | None = None) -> int:
         """Run the read models and the verifier up to the head, in this thread; return the events processed.
 
         Args:
             from_start: read the log again from its first event, as after a read model or a position was damaged.
                 No finding is recorded twice.
+            fence: that this process is inside of; None: others may follow as well, which costs work and harms nothing.
 
         Raises:
             StoreError: a position or a read model was changed from outside; `from_start` repairs it.
+            UnreachableError: the fence, or the server, is lost.
         """
         self._writable()
         followers = load_followers(self)
         try:
             for follower in followers if from_start else ():
                 follower.start_over()
-            return catch_up_all(followers)
+            return catch_up_all(followers, fence=fence)
         finally:
             for follower in followers:
                 follower.close()

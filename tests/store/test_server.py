@@ -67,8 +67,8 @@ def owner_of(where: Where) -> Generator[psycopg.Connection[Any]]:
 @contextmanager
 def calls(store: Store, *faults: Callable[[Line, Callable[[], int]], int]) -> Generator[list[int]]:
     """Have each of the first calls of the function go wrong in a way of its own; give how many there were."""
-    recorder = cast("LedgerRecorder", store.recorder)
-    real = cast("Callable[..., int]", recorder._call)
+    writer = cast("LedgerRecorder", store.recorder)._writer
+    real = cast("Callable[..., int]", writer._call)
     seen: list[int] = []
 
     def faulty(line: Line, *rest: object) -> int:
@@ -78,7 +78,7 @@ def calls(store: Store, *faults: Callable[[Line, Callable[[], int]], int]) -> Ge
         return faults[len(seen) - 1](line, lambda: real(line, *rest))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorder, "_call", faulty)
+        patch.setattr(writer, "_call", faulty)
         yield seen
 
 

@@ -14,6 +14,7 @@ from a2a_ledger.divergence import VERIFIER
 from a2a_ledger.errors import StoreError
 from a2a_ledger.followers import FollowerThread
 from a2a_ledger.ledger import ContractLedger
+from a2a_ledger.store.fence import FileFence
 from a2a_ledger.store.schema import TRACKING, row_digest
 from a2a_ledger_projections import peers, task_contracts
 from a2a_ledger_projections.base import compare
@@ -83,7 +84,7 @@ def test_the_thread_says_it_once_and_rests_and_the_others_go_on(
 ) -> None:
     change(place, VERIFIER, cell)
     with caplog.at_level(logging.ERROR), ContractLedger.open(place, follow=False) as ledger:
-        thread = FollowerThread(ledger, None)
+        thread = FollowerThread(ledger, FileFence(None))
         thread.start()
         for _ in range(3):
             thread.wake()

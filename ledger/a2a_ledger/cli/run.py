@@ -12,12 +12,15 @@ from a2a_ledger.cli.errors import UNDECIDED
 from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import pass_session, server_of
 from a2a_ledger.cli.verb import Verb
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.ledger import ContractLedger
+    from a2a_ledger.store.fence import Fence
 
 _FOLLOW_SECONDS = 0.25
+_STAND_BY_SECONDS = 1.0
 
 
 @click.command("init", cls=Verb, example="a2a-ledger --ledger audit init --origin acme/audit")
@@ -104,35 +107,72 @@ def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], qu
 def follow(context: click.Context, session: Session, *, once: bool, from_start: bool) -> None:
     """Run the projections and the verifier on a ledger.
 
-    For a ledger that others write to: it keeps up until it is interrupted, or catches up once. Exit 3 if a key is
-    not here that this needs: keys/statement.pem to sign findings, keys/log.pem to sign heads.
+    For a ledger that others write to: it keeps up until it is interrupted, or catches up once. Of several that keep
+    up, one works and the others stand by. Exit 3 if a key is not here that this needs: keys/statement.pem to sign
+    findings, keys/log.pem to sign heads.
     """
+    with session.writing(follow=False) as ledger:
+        if once:
+            told = _catch_up(session, ledger, from_start=from_start)
+            for line in told:
+                note(line)
+            context.exit(UNDECIDED if told else 0)
+        ledger.anchor_regularly()
+        if _keep_up(session, ledger, from_start=from_start):
+            context.exit(UNDECIDED)
+
+
+def _keep_up(session: Session, ledger: ContractLedger, *, from_start: bool) -> bool:
+    """Follow until it is interrupted, through losses of the server; return True where the key for it is missing."""
+    from a2a_ledger.followers import fence_of  # noqa: PLC0415 - as below
+
+    fence = fence_of(ledger)
+    told: list[str] = []
+    met = ""  # what keeps it from following, said once
+    try:
+        while True:
+            try:
+                if not fence.take():
+                    met = _said_once("Another process follows this ledger; this one stands by.", met)
+                    time.sleep(_STAND_BY_SECONDS)
+                    continue
+                size = ledger.store.size()
+                undone = _catch_up(session, ledger, from_start=from_start, fence=fence)
+                from_start, met = False, ""
+                for line in undone if not told else ():
+                    note(line)
+                told = undone
+                if undone and ledger.statement_signer is None:
+                    return True
+                while ledger.store.size() == size and fence.holds():
+                    time.sleep(_FOLLOW_SECONDS)
+            except UnreachableError as error:
+                met = _said_once(f"{error}. It is tried again.", met)
+                time.sleep(_STAND_BY_SECONDS)
+    finally:
+        fence.let_go()
+
+
+def _catch_up(session: Session, ledger: ContractLedger, *, from_start: bool, fence: Fence | None = None) -> list[str]:
+    """Catch up and say how far; return a sentence for each work that a missing key keeps from being done."""
     from a2a_ledger.cli.unfinished import VERIFIER, unfinished  # noqa: PLC0415 - only the verbs that follow need it
 
-    with session.writing(follow=False) as ledger:
-        told: list[str] = []
-        if not once:
-            ledger.anchor_regularly()
-        while True:
-            done = ledger.catch_up(from_start=from_start)
-            from_start = False
-            size, verified = ledger.store.size(), ledger.store.position(VERIFIER)
-            undone = unfinished(ledger)
-            if session.as_json:
-                print_json({"events": done, "size": size, "verified": verified})
-            elif ledger.statement_signer is not None or verified >= size:
-                click.echo(f"Caught up to #{verified - 1}.")
-            else:
-                click.echo(f"Read models caught up to #{size - 1}; the verifier stands before #{verified}.")
-            for line in undone if not told else ():
-                note(line)
-            told = undone
-            if undone and (once or ledger.statement_signer is None):
-                context.exit(UNDECIDED)
-            if once:
-                return
-            while ledger.store.size() == size:
-                time.sleep(_FOLLOW_SECONDS)
+    done = ledger.catch_up(from_start=from_start, fence=fence)
+    size, verified = ledger.store.size(), ledger.store.position(VERIFIER)
+    undone = unfinished(ledger)
+    if session.as_json:
+        print_json({"events": done, "size": size, "verified": verified})
+    elif ledger.statement_signer is not None or verified >= size:
+        click.echo(f"Caught up to #{verified - 1}.")
+    else:
+        click.echo(f"Read models caught up to #{size - 1}; the verifier stands before #{verified}.")
+    return undone
+
+
+def _said_once(sentence: str, before: str) -> str:
+    if sentence != before:
+        note(sentence)
+    return sentence
 
 
 VERBS = (init, demo, bench, follow)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import StoredEvent, Tracking
 
+    from a2a_ledger.store.fence import Fence
     from a2a_ledger.store.placing import Appended, Item
     from a2a_ledger.store.raw import RawTables
 
@@ -132,6 +133,11 @@ class Recorder(Protocol):
     """What a back end appends with, behind the face that it shows to the library."""
 
     origin: str
+
+    @property
+    def fence(self) -> Fence | None:
+        """Return the database's own fence around followers; None: it has none, files have to do."""
+        ...
 
     def append(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
         """Append all of it in one transaction."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Transcoder
     from eventsourcing.utils import Environment, EnvType
 
+    from a2a_ledger.store.fence import Fence
     from a2a_ledger.store.placing import Appended, Item, Placement, StreamKeys
 
 NO_ORIGIN = "localhost/00000000"
@@ -105,6 +106,7 @@ class LedgerRecorder(SQLiteProcessRecorder):
         super().__init__(datastore, events_table_name=events_table_name)
         self._connections = datastore.connections
         self.origin = origin
+        self.fence: Fence | None = None  # a lock file in the ledger's directory has to do
         self.keys: StreamKeys = keys or NoKeys()
         self._head = Head(origin)
         self._group = GroupCommit(self._write)

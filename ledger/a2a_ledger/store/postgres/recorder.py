@@ -8,6 +8,7 @@ drafts are asked for again: what was committed is found by stream, version and c
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from typing import TYPE_CHECKING, Any, cast
@@ -22,33 +23,21 @@ from eventsourcing.persistence import (
     Subscription,
     Tracking,
 )
-from psycopg.types.numeric import Int8
 
 from a2a_ledger.errors import ConflictError, UnreachableError
 from a2a_ledger.store.database import ALL_ROWS
 from a2a_ledger.store.group import GroupCommit
-from a2a_ledger.store.placing import Placement, Placer
-from a2a_ledger.store.postgres.faults import not_replicated, translated
+from a2a_ledger.store.postgres.fence import ServerFence
 from a2a_ledger.store.postgres.subscription import ListeningSubscription
-from a2a_ledger.store.postgres.tags import tag_cell
-from a2a_ledger.store.schema import TRACKING, row_digest
+from a2a_ledger.store.postgres.writer import LOSSES, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_ledger.store.group import Call
     from a2a_ledger.store.placing import Appended, Item, StreamKeys
-    from a2a_ledger.store.postgres.sessions import Line, Sessions
+    from a2a_ledger.store.postgres.sessions import Sessions
 
-_APPEND = (
-    b"SELECT ledger_append(%s, %s, %b::text[], %b::bigint[], %b::bytea[],"
-    b" %b::text[], %b::bigint[], %b::text[], %b::bytea[], %b::bytea[], %b::bytea[],"
-    b" %b::text[], %b::bigint[], %b::bytea[], %b::bytea[], %b::text[], %b::bigint[], %b::bytea[])"
-)
-_LOCK = b"SELECT pg_advisory_xact_lock(1093815367, 'ledger_events'::regclass::oid::integer)"
-_STALE = -1  # the function's answer where another writer was faster
-_UNPLACED = 1 << 62  # from here on stand the indexes of events whose place the function gives
-_LOSSES = 2  # races lost in a row before the lock is taken first
 _PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a server
 
 _COLUMNS = "rowid, originator_id, originator_version, topic, state"
@@ -76,8 +65,8 @@ class LedgerRecorder(ProcessRecorder):
         self.keys = keys
         self._sessions = sessions
         self._naps = naps
-        self._placer = Placer(origin)
-        self._acknowledged = 0  # the size of the log behind the newest event that this process was told of
+        self._writer = Writer(sessions.name, origin, keys, sessions.lent)
+        self.fence = ServerFence(sessions, origin, keys)
         self._group = GroupCommit(self._write)
 
     # ---- appending
@@ -91,15 +80,20 @@ class LedgerRecorder(ProcessRecorder):
             StoreError: The database could not be written; nothing of this call was written.
         """
         self._sessions.must_not_be_writing()
+        if tracking is not None and self.fence.inside:
+            return self.fence.append(items, tracking)
         return self._group.run(items, tracking)
 
     async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
         """Append durably without blocking the event loop (see GroupCommit.run_async)."""
+        if tracking is not None and self.fence.inside:
+            return await asyncio.to_thread(self.fence.append, items, tracking)
         return await self._group.run_async(items, tracking)
 
     def close(self) -> None:
         """Serve the callers that wait, then stop."""
         self._group.close()
+        self.fence.let_go()
 
     def _write(self, group: Sequence[Call]) -> None:
         """Write a group of calls, or nothing; ask again for as long as a writer waits where nobody answers."""
@@ -107,7 +101,7 @@ class LedgerRecorder(ProcessRecorder):
         pause, losses = _PAUSE, 0
         while True:
             try:
-                if self._try(group, lock_first=losses >= _LOSSES):
+                if self._writer.write(group, lock_first=losses >= LOSSES):
                     return
                 losses += 1
             except UnreachableError:
@@ -115,73 +109,6 @@ class LedgerRecorder(ProcessRecorder):
                     raise
                 time.sleep(pause * self._naps())
                 pause = min(2 * pause, _LONGEST_PAUSE)
-
-    def _try(self, group: Sequence[Call], *, lock_first: bool) -> bool:
-        """Place and write a group once; tell whether it was written."""
-        placed = Placement(_UNPLACED)
-        with translated(self._sessions.name), self._sessions.lent() as line:
-            line.warned = False
-            if lock_first:
-                start, results = self._behind_lock(line, group, placed)
-            else:
-                results = self._place(line, group, placed)
-                start = self._call(line, group, placed)
-        if line.warned:
-            raise not_replicated(self._sessions.name)
-        if start == _STALE:
-            self._placer.take_back(placed)
-            return False
-        self._placer.take_over(placed)
-        self._acknowledged = max(self._acknowledged, start + len(placed.events))
-        for call, result in zip(group, results, strict=True):
-            call.result = [at if at.n < _UNPLACED else at._replace(n=at.n - _UNPLACED + start) for at in result]
-        return True
-
-    def _behind_lock(self, line: Line, group: Sequence[Call], placed: Placement) -> tuple[int, list[list[Appended]]]:
-        """Take the lock before the drafts are placed: four round trips, and nobody can be faster."""
-        connection = line.connection
-        connection.execute(b"BEGIN")
-        try:
-            connection.execute(_LOCK)
-            results = self._place(line, group, placed)
-            start = self._call(line, group, placed)
-            connection.execute(b"COMMIT")
-        except BaseException:
-            if not connection.broken:
-                connection.execute(b"ROLLBACK")
-            raise
-        return start, results
-
-    def _place(self, line: Line, group: Sequence[Call], placed: Placement) -> list[list[Appended]]:
-        return [self._placer.place(line, call.items, self.keys, placed) for call in group]
-
-    def _call(self, line: Line, group: Sequence[Call], placed: Placement) -> int:
-        events, tips = placed.events, placed.bases
-        followers = [(call.tracking.application_name, call.tracking.notification_id) for call in group if call.tracking]
-        found: tuple[int] | None = line.connection.execute(
-            _APPEND,
-            (
-                self.origin,
-                Int8(self._acknowledged),
-                list(tips),
-                [Int8(ver) for ver, _ in tips.values()],
-                [bytes.fromhex(c or "") for _, c in tips.values()],
-                [row[1] for row in events],
-                [Int8(row[2]) for row in events],
-                [row[3] for row in events],
-                [row[4] for row in events],
-                [row[5] for row in events],
-                [row[6] for row in events],
-                [tag_cell(tag) for tag, _ in placed.tags],
-                [Int8(n - _UNPLACED) for _, n in placed.tags],
-                [blob for blob, _ in placed.blobs],
-                [parts for _, parts in placed.blobs],
-                [name for name, _ in followers],
-                [Int8(position) for _, position in followers],
-                [row_digest(TRACKING, *follower) for follower in followers],
-            ),
-        ).fetchone()
-        return cast("tuple[int]", found)[0]
 
     # ---- the library's own interface
 

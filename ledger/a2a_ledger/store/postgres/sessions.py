@@ -47,7 +47,7 @@ _SET_UP = (
     " ELSE current_setting('synchronous_commit') END, false), current_setting('fsync'),"
     " current_setting('server_encoding')"
 )
-_DEFAULTS = {"application_name": "a2a-ledger", "connect_timeout": "10", "tcp_user_timeout": "30000"}
+_DEFAULTS = {"fallback_application_name": "a2a-ledger", "connect_timeout": "10", "tcp_user_timeout": "30000"}
 
 
 _inherited: list[Line] = []
@@ -109,19 +109,28 @@ class Sessions:
 
     def forget(self) -> None:
         """Start afresh in the child of a fork: the parent's connections are neither used nor closed there."""
-        _inherited.extend(self._idle)
+        for line in self._idle:
+            self.leave_to_parent(line)
         self._renew()
+
+    def leave_to_parent(self, line: Line) -> None:
+        """Keep a connection that a fork has copied from ever being closed here."""
+        _inherited.append(line)
 
     # ---- lending
 
     @contextmanager
     def lent(self) -> Generator[Line]:
         """Lend a connection outside of any transaction; one that broke is not lent again."""
-        line = self._idle_line() or Line(self.connect())
+        line = self.take_out()
         try:
             yield line
         finally:
-            self._take_back(line)
+            self.take_back(line)
+
+    def take_out(self) -> Line:
+        """Return a connection outside of any transaction, for as long as the caller likes."""
+        return self._idle_line() or Line(self.connect())
 
     def _idle_line(self) -> Line | None:
         """Return an idle connection; one that the server has sent something to was ended by it, and is dropped."""
@@ -136,7 +145,8 @@ class Sessions:
                 return line
             line.connection.close()
 
-    def _take_back(self, line: Line) -> None:
+    def take_back(self, line: Line) -> None:
+        """Keep a connection for the next one who asks; close it if it is not outside of any transaction."""
         idle = line.connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         with self._lock:
             if idle and not self._closed:

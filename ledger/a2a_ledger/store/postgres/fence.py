@@ -1,0 +1,152 @@
+"""The fence around followers on a server: a session lock, held over a connection of its own.
+
+What a follower emits goes over that very connection. So a transaction that commits was the lock holder's:
+the server gives the lock to another session only after this one has ended, and with it whatever it had
+under way. There is nothing to check in between, and no clock to trust.
+
+A process that dies or is cut off gives way within seconds: the server looks whether its machine is still
+there, and ends a session that says nothing for `LEASE`. Who comes back from a pause finds its connection
+ended and emits nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from a2a_ledger.errors import UnreachableError
+from a2a_ledger.store.forks import forget_in_child
+from a2a_ledger.store.group import Call
+from a2a_ledger.store.postgres.writer import LOSSES, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from eventsourcing.persistence import Tracking
+
+    from a2a_ledger.store.placing import Appended, Item, StreamKeys
+    from a2a_ledger.store.postgres.sessions import Line, Sessions
+
+LEASE = 10.0
+"""Seconds without a word after which the server takes the lock from whoever holds it (PostgreSQL 14 and later)."""
+
+_TRY = "SELECT pg_try_advisory_lock(1093815370, 'ledger_events'::regclass::oid::integer)"
+_WATCH = (
+    "SELECT set_config(name, CASE WHEN name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout')"
+    " THEN ? WHEN name = 'tcp_keepalives_count' THEN '3' ELSE '2' END, false) FROM pg_settings"
+    " WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout',"
+    " 'tcp_keepalives_idle', 'tcp_keepalives_interval', 'tcp_keepalives_count')"
+)
+"""A dead machine is noticed after 2 + 3 times 2 seconds; over a Unix socket the server knows of none."""
+
+
+class ServerFence:
+    """The right to run the followers of one log on a server; safe to use from several threads.
+
+    Args:
+        sessions: Connections to the server.
+        origin: Name of the log.
+        keys: Gives stream keys.
+        lease: Seconds without a word after which the server takes the lock back.
+    """
+
+    def __init__(self, sessions: Sessions, origin: str, keys: StreamKeys, *, lease: float = LEASE) -> None:
+        self._sessions = sessions
+        self._lease = lease
+        self._writer = Writer(sessions.name, origin, keys, self._lent)
+        self._renew()
+        forget_in_child(self)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+        self._line: Line | None = None
+        self.inside = False
+        """Whether this process went inside and has not let go: what it emits has to go over the fence's connection."""
+
+    def forget(self) -> None:
+        """Start outside in the child of a fork; the connection stays its parent's."""
+        if self._line is not None:
+            self._sessions.leave_to_parent(self._line)
+        self._renew()
+
+    def take(self) -> bool:
+        """Go inside where nobody else is; return whether this process is inside now.
+
+        Raises:
+            UnreachableError: There is no server, or none that takes writes.
+            StoreError: The server does not let this user in.
+        """
+        with self._lock:
+            if self._line is not None and self.holds():
+                return True
+            self._drop()
+            line = self._sessions.take_out()
+            try:
+                if not line.execute(_TRY).fetchone()[0]:
+                    self._sessions.take_back(line)
+                    return False
+                line.execute(_WATCH, (str(int(self._lease * 1000)),)).fetchall()
+            except psycopg.Error:  # the server went away meanwhile: nobody is inside
+                line.connection.close()
+                return False
+            except BaseException:
+                line.connection.close()
+                raise
+            self._line = line
+            self.inside = True
+            return True
+
+    def holds(self) -> bool:
+        """Return whether this process is still inside; it asks the server, which also prolongs the lease."""
+        with self._lock:
+            if self._line is None:
+                return False
+            try:
+                self._line.execute("SELECT 1").fetchone()
+            except psycopg.Error:
+                self._drop()
+                return False
+            return True
+
+    def let_go(self) -> None:
+        """Go out: the connection is closed, and the lock with it."""
+        with self._lock:
+            self._drop()
+            self.inside = False
+
+    def append(self, items: Sequence[Item], tracking: Tracking) -> list[Appended]:
+        """Append what a follower emits, and move its position, over the connection that holds the lock.
+
+        Raises:
+            ConflictError: The position was taken already; nothing was written.
+            UnreachableError: The lock is lost, or whether this was written is not known: go inside again, and read on
+                from the position that is stored.
+        """
+        call = Call(items, tracking)
+        with self._lock:
+            losses = 0
+            while not self._writer.write([call], lock_first=losses >= LOSSES):
+                losses += 1
+        return call.result
+
+    @contextmanager
+    def _lent(self) -> Generator[Line]:
+        if self._line is None:
+            raise UnreachableError(
+                f"expected to hold the lock of the followers in {self._sessions.name}, found it lost with the "
+                "connection: another process may follow now; nothing was written",
+                hint="nothing is lost: whoever has the lock reads on from the stored position",
+            )
+        try:
+            yield self._line
+        finally:
+            if self._line.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                self._drop()
+
+    def _drop(self) -> None:
+        if self._line is not None:
+            self._line.connection.close()
+            self._line = None
