@@ -27,6 +27,7 @@ import json
 import math
 import os
 import re
+import string
 import struct
 import sys
 import zlib
@@ -35,7 +36,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -150,6 +151,9 @@ _P: Final = 2**255 - 19  # RFC 8032, section 5.1
 _D: Final = -121665 * pow(121666, -1, _P) % _P
 NOTE_KEY: Final = 1
 COSIGNER: Final = 4
+ECDSA: Final = 2
+TREE_HEAD: Final = 5
+ML_DSA: Final = 6
 ROLES: Final = ("log", "statement", "export", "witness", "peer")
 MAX_CHECKS: Final = 20_000
 
@@ -221,7 +225,15 @@ def read_base64(text: str) -> bytes:
 
 def is_key_name(name: str) -> bool:
     """Say whether C2SP signed-note allows this name for a key."""
-    return bool(name) and "+" not in name and not any(char.isspace() for char in name)
+    utf8 = not any("\ud800" <= char <= "\udfff" for char in name)
+    return utf8 and bool(name) and "+" not in name and not any(char.isspace() for char in name)
+
+
+def _key_id(name: str, kind: int, public: bytes) -> str:
+    if kind == ECDSA:
+        return sha256(public)[:4].hex()
+    octets = sha256(public) if kind == TREE_HEAD else public
+    return sha256(name.encode(), b"\n", bytes([kind]), octets)[:4].hex()
 
 
 def read_vkey(text: str) -> Key:
@@ -234,12 +246,14 @@ def read_vkey(text: str) -> Key:
     kind, public = (blob[0], blob[1:]) if blob else (0, b"")
     if kind in {NOTE_KEY, COSIGNER}:
         problem = key_problem(public)
-        if not problem and sha256(name.encode(), b"\n", blob)[:4].hex() != key_id:
-            problem = "has another key id than it states"
-        if problem:
-            raise RefusedError(f"the key {text[:80]!a} {problem}")
-    elif kind not in {2, 5, 6}:  # types of signed-note that do not verify here
-        raise RefusedError(f"the key {text[:80]!a} is of no known type")
+    elif kind in {ECDSA, TREE_HEAD, ML_DSA}:  # types of signed-note that do not verify here
+        problem = ""
+    else:
+        problem = "is of no known type"
+    if not problem and _key_id(name, kind, public) != key_id:
+        problem = "has another key id than it states"
+    if problem:
+        raise RefusedError(f"the key {text[:80]!a} {problem}")
     return Key(name, key_id, kind, public)
 
 
@@ -864,6 +878,7 @@ class Policy:
     members: set[str] = field(default_factory=set[str])
     roots: list[bytes] = field(default_factory=list[bytes])  # of time authorities: certificates in DER
     seen: set[bytes] = field(default_factory=set[bytes])  # one key has one role, once
+    card_keys: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])  # by peer and key id
 
     def add(self, role: str, vkey: str, name: str = "") -> None:
         """Trust a key for a role."""
@@ -891,11 +906,8 @@ class Policy:
 def read_policy(data: bytes) -> Policy:
     """Read a tlog-policy file with our comment lines."""
     policy = Policy()
-    try:
-        lines = data.decode().split("\n")
-    except UnicodeDecodeError:
-        raise RefusedError("the policy is no UTF-8 text") from None
-    for count, line in enumerate(lines, 1):
+    # To C2SP names are octets, which need not be UTF-8.
+    for count, line in enumerate(data.decode(errors="surrogateescape").split("\n"), 1):
         try:
             _read_policy_line(policy, line)
         except RefusedError as problem:
@@ -920,8 +932,8 @@ def _read_our_line(policy: Policy, fields: list[str]) -> None:
     match fields:
         case [role, vkey] if role in ROLES:
             policy.add(role, vkey)
-        case ["card", _url, _jwk]:
-            pass  # keys of cards: this file judges no card's signature, and says so under S
+        case ["card", url, encoded]:
+            _check_card_line(policy, url, encoded)
         case ["tsa", encoded]:
             _add_root(policy, read_base64(encoded))
         case _:
@@ -970,6 +982,149 @@ def _read_group(policy: Policy, name: str, threshold: str, members: list[str]) -
     if not 1 <= needed <= len(members):
         raise RefusedError(f"{needed} of {len(members)} members can never be")
     policy.groups[name] = (needed, members)
+
+
+# ---- Keys of cards (7.6): this file judges no card's signature, and says so under S; a line that nobody could use is
+# refused all the same.
+
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\\]+)([^?#]*)(?:\?[^#]*)?(?:#.*)?", re.DOTALL)
+_CARD_PATH: Final = "/.well-known/agent-card.json"
+_MOST_JWKS: Final = 1 << 20  # octets
+_MOST_DEPTH: Final = 64  # brackets that are open at once
+_MOST_KID: Final = 512  # characters
+_SECRET: Final = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
+_SIGNS: Final = {"EdDSA": "OKP", "Ed25519": "OKP", "ES256": "EC", "PS256": "RSA", "RS256": "RSA"}
+_P256: Final = 2**256 - 2**224 + 2**192 + 2**96 - 1  # FIPS 186-4, D.1.2.3
+_P256_B: Final = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
+
+
+def _check_card_line(policy: Policy, url: str, encoded: str) -> None:
+    peer = _public_card(url)
+    if peer is None:
+        raise RefusedError(f"expected the http(s) url of a public card, found {url[:80]!a}")
+    here: dict[tuple[str, str], Object] = {}
+    for entry in _read_jwks(_base64url(encoded)):
+        jwk = _public_key(entry)
+        stated = entry.get("peer")
+        if stated is not None and (not isinstance(stated, str) or _public_card(stated) != peer):
+            raise RefusedError("the member `peer` of a key names another peer than its line")
+        kid = jwk.get("kid", _thumbprint(jwk))
+        if here.setdefault((peer, str(kid)), jwk) != jwk:  # an exact repeat in one file is one key
+            raise RefusedError(f"key id {kid!a} stands for two keys of one peer")
+    if here.keys() & policy.card_keys:
+        raise RefusedError("a key id for cards of one peer is given twice")
+    policy.card_keys |= here.keys()
+
+
+def _public_card(text: str) -> str | None:
+    """Return the url of the public card that is meant by a card's url or an origin; None: it is no http(s) url."""
+    split = _split_url(text.strip())
+    if split is None or not split[0].startswith(("http:", "https:")):
+        return None
+    origin, path = split
+    whole = origin + (re.sub(r"/agent\.json\Z", "/agent-card.json", path) if path.strip("/") else _CARD_PATH)
+    again = _split_url(whole)
+    return None if again is None else "".join(again)
+
+
+def _split_url(text: str) -> tuple[str, str] | None:
+    """Return origin and path of a url, in one spelling of scheme, host and default port."""
+    found = _URL.fullmatch(text)
+    if found is None or not (host := found[2].rpartition("@")[2]):
+        return None
+    lower = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+    scheme = found[1].translate(lower)
+    name, colon, port = host.rpartition(":")
+    if colon and "]" not in port and port in {"", {"http": "80", "https": "443"}.get(scheme)}:
+        host = name
+    return f"{scheme}://{host.translate(lower)}", found[3] or "/"
+
+
+def _base64url(text: Json) -> bytes:
+    """Read base64url without padding that has one spelling."""
+    data = None
+    if isinstance(text, str) and text.isascii():
+        with suppress(ValueError):
+            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    if data is None or base64.urlsafe_b64encode(data).decode().rstrip("=") != text:
+        raise RefusedError("expected base64url without padding")  # not quoted: it may be a private key
+    return data
+
+
+def _read_jwks(data: bytes) -> list[Object]:
+    """Read a JWK, or the keys of a JWKS (RFC 7517)."""
+    try:
+        if len(data) > _MOST_JWKS or _depth(text := data.decode("utf-8-sig")) > _MOST_DEPTH:
+            raise RefusedError("a JWK is too large")
+        value: Json = json.loads(text, object_pairs_hook=_once, parse_int=float, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise RefusedError("expected the JSON of a JWK or JWKS") from None
+    listed = value.get("keys", [value]) if isinstance(value, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise RefusedError("expected a JWK or JWKS, found none")
+    entries = [entry for entry in listed if isinstance(entry, dict)]
+    if len(entries) != len(listed):
+        raise RefusedError("a JWK is a JSON object")
+    return entries
+
+
+def _depth(text: str) -> int:
+    brackets = re.sub(r'"(?:[^"\\]|\\.)*"?', "", text, flags=re.DOTALL)
+    return max(accumulate((char in "[{") - (char in "]}") for char in brackets), default=0)
+
+
+def _public_key(entry: Object) -> Object:
+    """Return what is read of a public key; a key under which a signature proves nothing is refused."""
+    if _SECRET & entry.keys() or entry.get("kty") == "oct":
+        raise RefusedError("this is a secret key: give the public half only")
+    operations = entry.get("key_ops", ["verify"])
+    if entry.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
+        raise RefusedError("this key is not for verifying signatures")
+    kind, curve = entry.get("kty"), entry.get("crv")
+    if kind == "OKP" and curve == "Ed25519":
+        names: tuple[str, ...] = ("crv", "x")
+    elif kind == "EC" and curve == "P-256":
+        names = ("crv", "x", "y")
+    elif kind == "RSA":
+        names = ("n", "e")
+    else:
+        raise RefusedError("expected kty OKP with crv Ed25519, EC with crv P-256, or RSA")
+    problem = _point_problem(str(kind), [_base64url(entry.get(name)) for name in names if name != "crv"])
+    if problem:
+        raise RefusedError(f"the key {problem}")
+    found: Object = {"kty": kind, **{name: entry[name] for name in names}}
+    alg, kid = entry.get("alg"), entry.get("kid")
+    if alg is not None and (not isinstance(alg, str) or _SIGNS.get(alg) != kind):
+        raise RefusedError("`alg` does not go with the key")
+    if kid is not None:
+        if not isinstance(kid, str) or not 0 < len(kid) <= _MOST_KID or any("\ud800" <= one <= "\udfff" for one in kid):
+            raise RefusedError(f"`kid` is a text of 1 to {_MOST_KID} characters")
+        found["kid"] = kid
+    return found if alg is None else {**found, "alg": alg}
+
+
+def _point_problem(kind: str, material: list[bytes]) -> str:
+    """Say why key material is refused; "" if it is none of the bad ones."""
+    numbers = [int.from_bytes(one) for one in material]
+    if not all(material):
+        return "has an empty member"
+    if kind == "OKP":
+        return key_problem(material[0])
+    if kind == "EC":
+        x, y = numbers
+        sized = all(len(one) == 32 for one in material) and max(x, y) < _P256  # noqa: PLR2004 - 256 bits
+        return "" if sized and (y * y - x**3 + 3 * x - _P256_B) % _P256 == 0 else "is no point of P-256"
+    n, e = numbers
+    if any(one[0] == 0 for one in material) or not 2048 <= n.bit_length() <= 8192:  # noqa: PLR2004 - section 7.6
+        return "has no modulus of 2048 to 8192 bits"
+    return "" if n % 2 and e % 2 and 2 < e < 2**32 else "has a modulus or exponent that signs nothing"  # noqa: PLR2004
+
+
+def _thumbprint(jwk: Object) -> str:
+    """Return the thumbprint of RFC 7638."""
+    needed = {name: value for name, value in jwk.items() if name not in {"kid", "alg"}}
+    digest = sha256(json.dumps(needed, sort_keys=True, separators=(",", ":")).encode())
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 # ======== Step 1: the zip (11.1)

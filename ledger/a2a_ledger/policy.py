@@ -189,7 +189,7 @@ class _PolicyReader:
         trust = _TRUST.fullmatch(line)
         match re.split("[ \t]+", line):
             case _ if trust:
-                self._trust(trust[1].split())
+                self._trust([one for one in re.split("[ \t]+", trust[1]) if one])
             case [""]:
                 pass
             case [word, *_] if word.startswith("#"):
