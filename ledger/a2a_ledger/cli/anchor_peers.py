@@ -26,7 +26,9 @@ def peers(context: click.Context, session: Session, *, origin: str | None) -> No
     """List the heads that we hold of peers' logs.
 
     With ORIGIN, print the signed head that is held of that log, as its owner needs it to find out whether theirs is
-    an old copy: `audit --earlier FILE` there. Exit 1 where a log has forked. docs/peers.md says how peers come to hold each other's heads.
+    an old copy: `audit --earlier FILE` there. Exit 1 where a log has forked.
+
+    docs/peers.md says how peers come to hold each other's heads.
     """
     from a2a_ledger.anchors.peers.held_now import held_now  # noqa: PLC0415 - a heavy import belongs to the verb
 
