@@ -2707,6 +2707,15 @@ def _check_of_others(record: Record, shown: Shown) -> Iterator[str]:  # noqa: C9
         case "ledger.opened.v1":
             if data["origin"] != record.log or record.ver != 0:
                 yield "does not open the log that it stands in"
+            keys = cast("list[str]", data["keys"])
+            added = [shown.places.get((record.stream, record.ver + count)) for count in range(1, len(keys) + 1)]
+            told = [str(one.data["vkey"]) if one is not None and one.type == "key.added.v1" else "" for one in added]
+            if sorted(keys) != sorted(told):
+                what = "its keys are not those that the events behind it add"
+                if None in added:
+                    shown.open.append(f"{record.file}: {what}, which are not all shown")
+                else:
+                    yield what
         case _:
             pass
 

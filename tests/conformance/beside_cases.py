@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.codec import canonical
-from tests.conformance.material import log
+from tests.conformance.material import log, stranger
 from tests.conformance.remaking import Remaking
 from tests.conformance.table import Made, row
 from tests.divergence.story import CARD_URL, PEER
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json, JsonObject
     from tests.conformance.table import Row
 
-CARD, DECISION, CAPTURE, ASKED, BOUND, EARLIER_POLL, POLL, FINDING = 4, 5, 6, 7, 9, 11, 13, 16
+OPENED, CARD, DECISION, CAPTURE, ASKED, BOUND, EARLIER_POLL, POLLED, POLL, FINDING = 0, 4, 5, 6, 7, 9, 11, 12, 13, 16
 OTHER_PEER, OTHER_HASH = "f" * 32, f"sha256:{'0' * 64}"
 OF_PEER: JsonObject = {"peer": PEER, "peer_url": CARD_URL}
 FETCH: JsonObject = {
@@ -73,6 +73,22 @@ def _event(stream: str, event: str, data: JsonObject, **refs: int) -> Made:
         made.append(stream or f"task:{log().task}", event, {**data, **named})
 
     return _remade(change)
+
+
+def _spelled(name: str) -> Made:
+    """Let a request, and the answer that repeats it, say that the method was spelled otherwise."""
+
+    def change(made: Remaking) -> None:
+        for n in (POLLED, POLL):
+            made.data(n, method_spelled=name)
+
+    return _remade(change)
+
+
+def _opened(*others: str, but: int = 0) -> Made:
+    """Let the first event list other keys than the log begins with: without the first ones, with others."""
+    vkeys = [signer.vkey for signer in log().signers.values()]
+    return _field(OPENED, keys=[*vkeys[but:], *others])
 
 
 def _erases(n: int) -> Made:
@@ -174,6 +190,19 @@ def _messages() -> Iterator[Row]:
     read = partial(wrong, missed="R")
     yield read("message_of_another_version_fail", recipe=partial(_field, POLL, wire_version="0.3"))
     yield read("message_for_another_tenant_fail", recipe=partial(_field, POLL, tenant="other"))
+    yield read("request_of_another_spelling_fail", recipe=partial(_spelled, "tasks/get"))
+
+
+def _beginnings() -> Iterator[Row]:
+    wrong = partial(row, section="12, step 11", invalid="R")
+
+    def another() -> str:
+        return stranger(log().origin, "another").vkey
+
+    yield wrong("opened_with_another_key_fail", recipe=lambda: _opened(another(), but=1))
+    yield wrong("opened_without_its_first_key_fail", recipe=lambda: _opened(but=1))
+    # A fourth key, of which no event is shown: it may have been added behind the last that is.
+    yield row("opened_with_one_key_more_notproven", "12, step 11", lambda: _opened(another()), unproven="R")
 
 
 def _tasks() -> Iterator[Row]:
@@ -274,6 +303,7 @@ def _streams() -> Iterator[Row]:
 
 def rows() -> Iterator[Row]:
     """Yield the cases of events beside each other."""
+    yield from _beginnings()
     yield from _messages()
     yield from _tasks()
     yield from _captures()

@@ -36,6 +36,7 @@ LEGS: Final = frozenset({"request", "response", "stream-event", "stream-end", "p
 DIRECTIONS: Final = frozenset({"in", "out"})
 
 _SERVER = "server"
+_ADDED = "key.added.v1"
 _DECIDED = "freshness.decided.v1"
 _VIOLATION = "violation.detected.v1"
 _NOT_MODIFIED = 304
@@ -266,9 +267,16 @@ def _erased(record: Record, _: Beside) -> Differences:
         yield Difference("lists events that are not before it in its stream")
 
 
-def _opened(record: Record, _: Beside) -> Differences:
+def _opened(record: Record, beside: Beside) -> Differences:
     if record.data.get("origin") != record.log or record.ver != 0:
         yield Difference("does not open the log that it stands in")
+    keys = record.data.get("keys")
+    vkeys = [one for one in keys if isinstance(one, str)] if isinstance(keys, list) else []
+    added = [beside.behind(record, count) for count in range(1, len(vkeys) + 1)]
+    told = [None if one is None or one.type != _ADDED else text(one.data, "vkey") for one in added]
+    if sorted(vkeys) != sorted(vkey or "" for vkey in told):
+        missing = "they are not all shown" if None in added else ""
+        yield Difference("its keys are not those that the events behind it add", missing)
 
 
 _CHECKS: Final[dict[str, Callable[[Record, Beside], Differences]]] = {

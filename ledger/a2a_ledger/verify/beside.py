@@ -57,6 +57,10 @@ class Beside:
         """Return the event before it in its stream."""
         return self._at(record.stream, record.ver - 1)
 
+    def behind(self, record: Record, count: int) -> Record | None:
+        """Return the event that stands so many behind it in its stream; None: it is not shown."""
+        return self._at(record.stream, record.ver + count)
+
     def gave_ids(self, asked: Record, record: Record) -> bool:
         """Say whether a message, or one that answers it, had the ids of a later event in its content."""
         ids = ids_of(record)

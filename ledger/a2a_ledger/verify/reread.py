@@ -274,7 +274,7 @@ def _message(record: Record) -> Iterable[Difference]:
         yield Difference(f"a message {data.get('direction')!s:.40} of leg {kind!s:.40}", _UNJUDGED)
     if kind == "request":
         read: Leg = request_leg_of(record)
-        said: tuple[str, ...] = ("method", "message_id", "task_id", "context_id", "tenant")
+        said: tuple[str, ...] = ("method", "method_spelled", "message_id", "task_id", "context_id", "tenant")
     elif kind in _SAYINGS:
         read, said = leg_of(record), ("message_id", "task_id", "context_id", "state", "state_read", "tenant")
     else:

@@ -108,8 +108,10 @@ function* abortFaults({ stream, ver, data: d }, shown) {
 const succeeded = (status) => status >= 200 && status < 300;
 
 const BESIDE = {
-  *"ledger.opened.v1"({ log, ver, data: d }) {
+  *"ledger.opened.v1"({ log, stream, ver, data: d }, shown) {
     if (d.origin !== log || ver !== 0) yield "does not open the log that it stands in";
+    const added = d.keys.map((_, at) => shown.named({ stream, ver: ver + at + 1 })), told = added.map((one) => (one?.type === "key.added.v1" ? one.data.vkey : ""));
+    if (added.every(Boolean) && [...d.keys].sort().join() !== told.sort().join()) yield "its keys are not those that the events behind it add";
   },
   *"card.fetched.v1"(record, shown) {
     const { data: d } = record;
