@@ -26,6 +26,7 @@ class HeldBack:
         self._waiting: deque[tuple[int, bytes]] = deque()  # each with where it ends in what the stream says
         self._held = 0
         self._came = 0
+        self._events = 0
         self._whole = 0
 
     @property
@@ -38,10 +39,18 @@ class HeldBack:
         """Say whether nothing waits for the rest of its event."""
         return self._came == self._whole
 
-    def read(self, octets: int, events: Sequence[SseEvent]) -> None:
-        """Count octets that the stream said, and the events that they made whole."""
+    def read(self, octets: int, events: Sequence[SseEvent], of_line_end: int = 0) -> None:
+        """Count octets that the stream said, and the events that they made whole.
+
+        Args:
+            octets: so many came.
+            events: what they made whole.
+            of_line_end: so many behind these end the last line of an event that has passed: who reads it may wait for
+                the second half of a CRLF.
+        """
         self._came += octets
-        self._whole += sum(len(event.raw) + (event.tail.length if event.tail else 0) for event in events)
+        self._events += sum([len(event.raw) + (event.tail.length if event.tail else 0) for event in events])
+        self._whole = self._events + of_line_end
 
     def passing(self, octets: bytes = b"") -> bytes:
         """Take the next piece, whose octets were read; return what may pass now."""

@@ -121,7 +121,7 @@ class RecordedStream(httpx.AsyncByteStream):
     async def _take(self, chunk: bytes) -> None:
         events = self._parser.feed(chunk)
         if self._held is not None:
-            self._held.read(len(chunk), events)
+            self._held.read(len(chunk), events, self._parser.of_line_end)
         if not events:
             return
         try:
@@ -198,8 +198,8 @@ class RecordedStream(httpx.AsyncByteStream):
             how, text = "other", self._unreadable or CUT_IN_CODING
         try:
             if rest := self._parser.close():  # not ended by a blank line: SSE readers throw it away, we record it
-                if self._held is not None:
-                    self._held.read(0, [event for event in rest if event.complete])
+                if self._held is not None and (whole := [event for event in rest if event.complete]):
+                    self._held.read(0, whole)
                 await self._exchange.stream_events(rest, judge=judge and all(event.complete for event in rest))
         finally:
             await self._exchange.stream_ended(self._response.status_code, how, text)

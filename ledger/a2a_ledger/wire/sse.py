@@ -60,6 +60,8 @@ class SseParser:
         self._name = ""
         self._after_cr = False
         self._at_start = True
+        self.of_line_end = 0
+        """Octets of the block that is not whole yet that end the last line of the one before it."""
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """Take the next bytes; return the events that they complete."""
@@ -68,6 +70,7 @@ class SseParser:
         if chunk and self._after_cr:
             self._after_cr = False
             if chunk[:1] == b"\n":
+                self.of_line_end = 0 if self._raw else 1
                 self._hold(b"\n")
                 start = 1
         for end in _LINE_END.finditer(chunk, start):
@@ -138,6 +141,7 @@ class SseParser:
         self._data.clear()
         self._has_data, self._rest = False, None
         self._name = ""
+        self.of_line_end = 0
         return event
 
 
