@@ -19,7 +19,7 @@ from a2a_ledger.capture.redact import CREDENTIAL_HEADERS, Headers, Secret
 from a2a_ledger.capture.url_secrets import query_values, secrets_in_header, tells, user_info
 
 if TYPE_CHECKING:
-    from a2a_ledger.capture.spelled import Span
+    from a2a_ledger.capture.search import Span
 
 
 class ApiKeyPlace(NamedTuple):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from a2a_ledger.capture.coding import codings_of
+from a2a_ledger.capture.off_loop import size_of, worked
 from a2a_ledger.capture.outside import as_said
 from a2a_ledger.capture.recorder import failure_event, message_event, see, stream_end_event
+from a2a_ledger.capture.redact import NONE, Secrets
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import PAST_SUBMITTED
 from a2a_ledger.capture.whole import begun
@@ -21,7 +24,7 @@ from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from a2a_ledger.capture.arrival import Arrivals
     from a2a_ledger.capture.card_record import CardAsk
@@ -35,6 +38,10 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Event, Ref
     from a2a_ledger.store import Appended
     from a2a_ledger.wire.sse import SseEvent
+
+
+_Arrived: TypeAlias = "tuple[list[Leg], list[Draft]]"
+"""What was read in something that came, and the records that it makes."""
 
 
 class StreamMessage(NamedTuple):
@@ -62,7 +69,7 @@ class Exchange:
     peer: str
     stream: str
     answers: Ref | None = None
-    secrets: tuple[Secret, ...] = ()
+    secrets: Secrets = NONE
     outside: bool = False
     """No A2A call: its bodies are withheld."""
     card: CardAsk | None = None
@@ -77,10 +84,12 @@ class Exchange:
     """Status and headers of a stream that nothing was recorded of yet."""
     side: str | None = None
     """As in `MessageRecorded`: what the agent itself answers is recorded and never judged."""
+    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """What is much is read in a thread, and what comes behind it waits."""
 
     async def failed(self, failure: Failure, *, status: int | None = None) -> None:
         """Record that no whole answer came."""
-        written = await self._write([self._failure(failure, status)])
+        _, written = await self._record(self._size(), lambda: ([], [self._failure(failure, status)]))
         self.desk.siblings.told(self.stream)
         if self.card is not None and written:
             self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
@@ -97,16 +106,20 @@ class Exchange:
         Raises:
             ContractDivergenceError: mode "enforce" and a certain contract finding.
         """
-        seen = see(headers, body if self.card is None else b"")  # a card is not looked through
-        seen = seen._replace(body=body, wire=wire)
-        seen = as_said(seen, self.leg, outside=self.outside)
-        leg = parse_response(self.leg, status, headers, b"" if self.outside else body)
-        leg = without_secrets(leg, [*self.secrets, *seen.secrets])
-        written, findings = await self._arrive([leg], [self._incoming(leg, seen)])
+
+        def read() -> _Arrived:
+            seen = see(headers, body if self.card is None else b"")  # a card is not looked through
+            seen = seen._replace(body=body, wire=wire)
+            seen = as_said(seen, self.leg, outside=self.outside)
+            leg = parse_response(self.leg, status, headers, b"" if self.outside else body)
+            leg = without_secrets(leg, self.secrets.with_more(seen.secrets))
+            return [leg], [self._incoming(leg, seen)]
+
+        legs, written, findings = await self._arrive(self._size(headers, body), read)
         self.answer = written[0].ref if written else None
         if self.card is not None and written:
             self.fetched = await self.desk.cards.answered_within(
-                self.card, status, body, failed=leg.error is not None, within=written[0].ref
+                self.card, status, body, failed=legs[0].error is not None, within=written[0].ref
             )
         self._enforce(findings)
 
@@ -116,11 +129,16 @@ class Exchange:
         It is not judged. Octets that are coded are withheld, since nothing can be redacted in them.
         """
         is_coded = bool(codings_of(headers))
-        seen = as_said(see(headers, b"" if is_coded else body), self.leg, outside=self.outside)
-        if is_coded:
-            seen = seen.unread(body)
-        leg = without_secrets(parse_response(self.leg, status, headers, b""), [*self.secrets, *seen.secrets])
-        await self._write([self._incoming(leg, seen._replace(tail=tail), flags=("truncated",))])
+
+        def read() -> _Arrived:
+            seen = as_said(see(headers, b"" if is_coded else body), self.leg, outside=self.outside)
+            if is_coded:
+                seen = seen.unread(body)
+            leg = parse_response(self.leg, status, headers, b"")
+            leg = without_secrets(leg, self.secrets.with_more(seen.secrets))
+            return [], [self._incoming(leg, seen._replace(tail=tail), flags=("truncated",))]
+
+        await self._record(self._size(headers, body), read)
 
     async def cut_short(
         self, status: int, headers: Headers, body: bytes, failure: Failure, *, undecoded: bool = False
@@ -137,13 +155,17 @@ class Exchange:
         Raises:
             ContractDivergenceError: as `answered`.
         """
-        seen = as_said(see(headers, b"" if undecoded else body), self.leg, outside=self.outside)
-        if undecoded:
-            seen = seen.unread(body)
-        leg = parse_response(self.leg, status, headers, b"" if self.outside or undecoded else body)
-        leg = without_secrets(leg, [*self.secrets, *seen.secrets])
-        answer = self._incoming(leg, seen, flags=("truncated",))
-        written, findings = await self._arrive([leg], [answer, self._failure(failure, status, seen.secrets)])
+
+        def read() -> _Arrived:
+            seen = as_said(see(headers, b"" if undecoded else body), self.leg, outside=self.outside)
+            if undecoded:
+                seen = seen.unread(body)
+            leg = parse_response(self.leg, status, headers, b"" if self.outside or undecoded else body)
+            leg = without_secrets(leg, self.secrets.with_more(seen.secrets))
+            answer = self._incoming(leg, seen, flags=("truncated",))
+            return [leg], [answer, self._failure(failure, status, seen.secrets)]
+
+        _, written, findings = await self._arrive(self._size(headers, body), read)
         if self.card is not None and written:
             self.fetched = await self.desk.cards.failed_within(self.card, failure, within=written[0].ref)
         self._enforce(findings)
@@ -151,7 +173,7 @@ class Exchange:
     def stream_opened(self, status: int, headers: Headers) -> None:
         """Take note of an answer that is a stream: its head is recorded with what comes first of it."""
         self.head = (status, headers)
-        self.secrets = (*self.secrets, *see(headers, b"").secrets)
+        self.secrets = self.secrets.with_more(see(headers, b"").secrets)
 
     async def stream_events(self, events: Sequence[SseEvent | StreamMessage], *, judge: bool = True) -> None:
         """Record events of a stream in one append, and judge them; of one that is over the limit nothing is read.
@@ -159,20 +181,26 @@ class Exchange:
         Raises:
             ContractDivergenceError: as `answered`; or mode "enforce" and an event that is over the limit.
         """
-        legs: list[Leg] = []
-        drafts: list[Draft] = []
-        for event in events:
-            (status, headers), self.head = self.head or (None, ()), None
-            is_over = event.tail is not None
-            leg = parse_stream_event(self.leg, b"" if self.outside or is_over else event.raw)
-            legs.append(without_secrets(leg._replace(status=status), self.secrets))
-            flags = () if event.complete and not is_over else ("truncated",)
-            wire = event.wire if isinstance(event, StreamMessage) else b""
-            seen = see(headers, event.raw)._replace(wire=wire, tail=event.tail)
-            seen = as_said(seen, self.leg, outside=self.outside)
-            drafts.append(self._incoming(legs[-1], seen, sequence=self.events, flags=flags))
-            self.events += 1
-        _, findings = await self._arrive(legs, drafts)
+        head, self.head = self.head or (None, ()), None
+        first, self.events = self.events, self.events + len(events)
+
+        def read() -> _Arrived:
+            legs: list[Leg] = []
+            drafts: list[Draft] = []
+            for number, event in enumerate(events):
+                status, headers = head if number == 0 else (None, ())
+                is_over = event.tail is not None
+                leg = parse_stream_event(self.leg, b"" if self.outside or is_over else event.raw)
+                legs.append(without_secrets(leg._replace(status=status), self.secrets))
+                flags = () if event.complete and not is_over else ("truncated",)
+                wire = event.wire if isinstance(event, StreamMessage) else b""
+                seen = see(headers, event.raw)._replace(wire=wire, tail=event.tail)
+                seen = as_said(seen, self.leg, outside=self.outside)
+                drafts.append(self._incoming(legs[-1], seen, sequence=first + number, flags=flags))
+            return legs, drafts
+
+        size = self._size(head[1]) + sum([len(event.raw) for event in events])
+        _, _, findings = await self._arrive(size, read)
         if judge:
             self._enforce(findings)
             if self.arrivals is not None and self.desk.enforces and any(event.tail for event in events):
@@ -183,22 +211,26 @@ class Exchange:
 
     async def stream_ended(self, status: int, how: str, text: str = "") -> None:
         """Record how a stream ended: complete, closed by the caller, or cut."""
-        event, blobs = stream_end_event(
-            self.leg,
-            peer=self.peer,
-            at=self.desk.ledger,
-            answers=self.answers,
-            sequence=self.events,
-            how=how,
-            text=text,
-            status=status,
-            headers=self.head[1] if self.head else (),
-            known=self.secrets,
-            redactor=self.desk.redact,
-            side=self.side,
-        )
-        self.head = None
-        await self._write([self._draft(event, blobs)])
+        headers, self.head = self.head[1] if self.head else (), None
+
+        def end() -> _Arrived:
+            event, blobs = stream_end_event(
+                self.leg,
+                peer=self.peer,
+                at=self.desk.ledger,
+                answers=self.answers,
+                sequence=self.events,
+                how=how,
+                text=text,
+                status=status,
+                headers=headers,
+                known=self.secrets,
+                redactor=self.desk.redact,
+                side=self.side,
+            )
+            return [], [self._draft(event, blobs)]
+
+        await self._record(self._size(headers), end)
         self.desk.siblings.told(self.stream)
 
     # ---- inside ---------------------------------------------------------------------------------------------------
@@ -207,23 +239,33 @@ class Exchange:
         if self.arrivals is not None:
             self.arrivals.enforce(findings)
 
-    async def _arrive(self, legs: Sequence[Leg], drafts: list[Draft]) -> tuple[list[Appended], list[Finding]]:
-        """Record what arrived, and return where it lies and what the rules say of it."""
-        written: list[Appended] = []
-        with self.desk.failing_as_chosen():
-            drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
+    def _size(self, headers: Headers = (), body: bytes = b"") -> int:
+        """Return what it costs to read and redact what came, with all that is looked for in it."""
+        return size_of(headers, body) + self.secrets.size
+
+    async def _arrive(self, size: int, read: Callable[[], _Arrived]) -> tuple[list[Leg], list[Appended], list[Finding]]:
+        """Record what arrived; return what it is, where it lies, and what the rules say of it."""
+        legs, written = await self._record(size, read)
         findings: list[Finding] = []
-        with self.desk.failing_as_chosen():
-            written = await self._write(drafts)
-            findings = self.arrivals.judge(written, self.stream) if self.arrivals is not None else []
+        if self.arrivals is not None:
+            with self.desk.failing_as_chosen():
+                findings = await worked(size, partial(self.arrivals.judge, written, self.stream))
         if any(leg.state_read in PAST_SUBMITTED for leg in legs):
             self.desk.siblings.settle(self.stream)
         else:
             self.desk.siblings.told(self.stream)
-        return written, findings
+        return legs, written, findings
 
-    async def _write(self, drafts: list[Draft]) -> list[Appended]:
-        return await asyncio.shield(begun(self.desk.write(drafts)))
+    async def _record(self, size: int, read: Callable[[], _Arrived]) -> tuple[list[Leg], list[Appended]]:
+        """Read and write, to the end, in the order in which it was begun."""
+        return await asyncio.shield(begun(self._recorded(size, read)))
+
+    async def _recorded(self, size: int, read: Callable[[], _Arrived]) -> tuple[list[Leg], list[Appended]]:
+        async with self._order:
+            legs, drafts = await worked(size, read)
+            with self.desk.failing_as_chosen():
+                drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
+            return legs, await self.desk.write(drafts)
 
     def _incoming(self, leg: Leg, seen: Seen, *, sequence: int | None = None, flags: Sequence[str] = ()) -> Draft:
         event, blobs = message_event(

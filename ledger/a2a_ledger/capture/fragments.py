@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.spelled import Span, merge, readings, spans_in_each
+from a2a_ledger.capture.search import Search, Span
+from a2a_ledger.capture.spelled import merge, readings, spans_in_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,10 +60,11 @@ def find_begun(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
     if last in _ENDS and b"\0" not in text and not any(last in value for value in wanted):
         return []  # whole JSON, as nearly always
     longest = max(map(len, wanted), default=0)
+    heads = Search(list({value[:SHORTEST] for value in wanted}))
     begin = max(0, len(text) - _OCTETS_OF_ONE * longest)
 
     def find(octets: bytes) -> list[Span]:
-        if not (any(value[:SHORTEST] in octets for value in wanted) or _ESCAPE.search(octets)):
+        if not (any(True for _ in heads.spans(octets)) or _ESCAPE.search(octets)):
             return []  # nearly always
         whole = _BROKEN_ESCAPE.sub(b"", octets)
         starts = [

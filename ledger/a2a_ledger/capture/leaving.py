@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.capture.bound import take_call
 from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.exchange import Exchange
 from a2a_ledger.capture.failures import Failure
+from a2a_ledger.capture.off_loop import size_of, worked
 from a2a_ledger.capture.outside import as_said, is_outside
 from a2a_ledger.capture.recorder import Peer, attribute, interface_used, message_event, see
+from a2a_ledger.capture.redact import Secrets
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.whole import begun
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.own_route import Waiting
+    from a2a_ledger.capture.redacted import Seen
     from a2a_ledger.capture.sends import Sends
     from a2a_ledger.codec import Content, Draft, Hole
     from a2a_ledger.events import Interface
@@ -118,19 +122,24 @@ async def open_exchange(
     peer = peer if card is None else card.peer
     known = desk.cards.schemes.of(peer)
     schemes = bound.schemes if bound else known.table
+    size = size_of(outgoing.headers, outgoing.body)
     readable = b"" if outgoing.is_unread else outgoing.body
-    seen = see(outgoing.headers, readable, url=leg.url, schemes=schemes, places=known.places)
-    outside = call is None and is_outside(desk.ledger.store, leg, readable)
-    seen = as_said(seen._replace(wire=outgoing.wire, tail=outgoing.tail), leg, outside=outside, url=leg.url)
-    seen = seen.unread(outgoing.body) if outgoing.is_unread else seen
-    leg = without_secrets(leg, seen.secrets)
-    exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=seen.secrets, outside=outside, card=card)
+
+    def read() -> tuple[Seen, bool]:
+        seen = see(outgoing.headers, readable, url=leg.url, schemes=schemes, places=known.places)
+        outside = call is None and is_outside(desk.ledger.store, leg, readable)
+        seen = as_said(seen._replace(wire=outgoing.wire, tail=outgoing.tail), leg, outside=outside, url=leg.url)
+        return seen.unread(outgoing.body) if outgoing.is_unread else seen, outside
+
+    seen, outside = await worked(size, read)
+    secrets = Secrets(seen.secrets)
+    leg = await worked(size, partial(without_secrets, leg, secrets))
+    exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=secrets, outside=outside, card=card)
     if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
         await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
     exchange.stream, opening = await _opening(desk, peer, outgoing._replace(leg=leg), call)
-    event, blobs = message_event(
-        leg, seen, peer=peer, at=desk.ledger, http_method=outgoing.http_method, redactor=desk.redact
-    )
+    recorded = partial(message_event, leg, seen, peer=peer, at=desk.ledger, http_method=outgoing.http_method)
+    event, blobs = await worked(size, partial(recorded, redactor=desk.redact))
     if call is not None and call.captures:
         offered = sorted({mark["scheme"] for mark in event.credential or ()})
         clean = without_secrets(leg, seen.secrets, with_url=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.redacted import Seen
-    from a2a_ledger.capture.spelled import Span
+    from a2a_ledger.capture.search import Span
     from a2a_ledger.wire import Leg
 
 _FIELDS = frozenset(

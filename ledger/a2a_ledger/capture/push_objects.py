@@ -16,7 +16,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from a2a_ledger.capture.spelled import Span, find_read
+from a2a_ledger.capture.search import Span
+from a2a_ledger.capture.spelled import find_read
 from a2a_ledger.capture.url_secrets import secret_places
 
 _PIECE = re.compile(

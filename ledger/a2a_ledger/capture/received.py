@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import httpx
 
 from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, codings_of
+from a2a_ledger.capture.off_loop import EXPANDS, worked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,18 +65,23 @@ class ReceivedBody:
             httpx.HTTPError: it did not come whole, is longer than that, or cannot be decoded.
         """
         async for octets in octets_of(self._response, most):
-            if self._is_coded:
-                self._coded += octets
+            if not self._is_coded:
+                self._decoded += octets
+                continue
+            self._coded += octets
             try:
-                for piece in self._unpacking.feed(octets):
-                    self._decoded += piece
-                    if most is not None and len(self._decoded) > most:
-                        raise TooLongError(most)
+                await worked(len(octets) * EXPANDS, partial(self._unpack, octets, most))
             except CodingError as error:
                 raise httpx.DecodingError(str(error)) from error
         if not self._unpacking.is_whole:
             raise httpx.DecodingError(CUT_IN_CODING)
         return bytes(self._decoded)
+
+    def _unpack(self, octets: bytes, most: int | None) -> None:
+        for piece in self._unpacking.feed(octets):
+            self._decoded += piece
+            if most is not None and len(self._decoded) > most:
+                raise TooLongError(most)
 
     @property
     def undecoded(self) -> bool:

@@ -28,6 +28,7 @@ from a2a_ledger.capture.card_record import (
     card_failure_event,
     configured_card_event,
 )
+from a2a_ledger.capture.redact import Secrets
 from a2a_ledger.capture.redacted import (
     Seen,
     blobs_of,
@@ -142,7 +143,7 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
     """
     address = url if url is not None else leg.url
     seen = seen_as(seen, leg)
-    secrets = [*seen.secrets, *known]
+    secrets = Secrets((*seen.secrets, *known)) if seen.secrets else Secrets.of(known)
     leg = without_secrets(leg, secrets)
     asks = leg.leg == "request"
     cut_short = seen.tail is not None or len(seen.body) > at.settings.keep_body
@@ -203,6 +204,7 @@ def failure_event(  # noqa: PLR0913 - see message_event
         redactor: the user's own redaction.
         side: see `MessageRecorded`.
     """
+    known = Secrets.of(known)
     event = _without_content(request, "error", peer, answers, known, redactor, side)
     event = replace(event, status=status, error_kind=failure.kind, tls_alert=failure.tls_alert)
     return event, {"error": text_blob(failure.text, known, at, redactor)}
@@ -239,6 +241,7 @@ def stream_end_event(  # noqa: PLR0913 - see message_event
         redactor: the user's own redaction.
         side: see `MessageRecorded`.
     """
+    known = Secrets.of(known)
     event = _without_content(request, "stream-end", peer, answers, known, redactor, side)
     kind = None if how == _ENDS_WELL else how
     event = replace(event, status=status, sequence=sequence, error_kind=kind)

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from a2a_ledger.capture.fragments import SHORTEST, find_begun, find_parts
-from a2a_ledger.capture.spelled import Span, find_spelled, merge
+from a2a_ledger.capture.spelled import find_spelled, merge
 from a2a_ledger.capture.url_secrets import queries_in_text, query_texts, secret_places, secrets_in_header, user_infos
 from a2a_ledger.codec import Content, Hole, Withheld
 
 if TYPE_CHECKING:
+    from a2a_ledger.capture.search import Span
     from a2a_ledger.events import Credential
 
 Headers = Sequence[tuple[str, str]]
@@ -67,6 +68,7 @@ _SCHEME_THEN_SECRET = ("authorization", "proxy-authorization")
 _CHALLENGE = "www-authenticate"
 _SHORTEST_BASE64 = 8
 _LONGEST_BASE64 = 64 * 1024
+_SPELLINGS = 16
 _LONGEST_HOLE = 1024 * 1024
 _MAX_HEADERS = 16
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -93,14 +95,40 @@ class Secret:
         return frozenset(plain.union(*map(_in_base64, plain)))
 
 
+class Secrets(tuple[Secret, ...]):  # noqa: SLOT001 - it holds what is worked out
+    """The credentials of one leg; what is looked for because of them is worked out once."""
+
+    @cached_property
+    def wanted(self) -> tuple[bytes, ...]:
+        """See `wanted_of`."""
+        found = {value for secret in self for value in secret.wanted}
+        return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+    @cached_property
+    def size(self) -> int:
+        """What it costs to look for them, as `off_loop.size_of`."""
+        return _SPELLINGS * sum([len(secret.value) for secret in self])
+
+    def with_more(self, more: Sequence[Secret]) -> Secrets:
+        """Return them with some more behind them; itself, if there are none."""
+        return Secrets((*self, *more)) if more else self
+
+    @classmethod
+    def of(cls, secrets: Sequence[Secret]) -> Secrets:
+        """Return credentials as these."""
+        return secrets if isinstance(secrets, Secrets) else cls(secrets)
+
+
+NONE = Secrets()
+
+
 def wanted_of(secrets: Iterable[Secret]) -> tuple[bytes, ...]:
     """Return the octets to look for, longest first: each secret and its parts, as sent, percent-decoded, in base64.
 
     Header octets are read as ISO 8859-1 by some and as UTF-8 by others, so both are looked for. What is
     shorter than six octets is not looked for.
     """
-    found = {value for secret in secrets for value in secret.wanted}
-    return tuple(sorted(found, key=lambda value: (-len(value), value)))
+    return (secrets if isinstance(secrets, Secrets) else Secrets(secrets)).wanted
 
 
 def _forms(values: Iterable[bytes]) -> set[bytes]:

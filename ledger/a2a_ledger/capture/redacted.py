@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from a2a_ledger.capture.credentials import ApiKeyPlace
-    from a2a_ledger.capture.spelled import Span
+    from a2a_ledger.capture.search import Span
     from a2a_ledger.codec import Hole
     from a2a_ledger.events import Credential
     from a2a_ledger.ledger import ContractLedger

@@ -16,13 +16,11 @@ from functools import lru_cache
 from html.entities import html5
 from typing import TYPE_CHECKING, NamedTuple
 
+from a2a_ledger.capture.search import Search, Span
 from a2a_ledger.wire.wide import wide_readings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-Span = tuple[int, int]
-"""Start and end of some octets, as in a slice."""
 
 _JSON = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^u]", re.DOTALL)
 _PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
@@ -104,7 +102,10 @@ def find_spelled(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
         text: any octets: JSON, HTML, a url, a block of an event stream.
         wanted: octet strings, none of them empty.
     """
-    return spans_in_each(text, lambda octets: _find(octets, wanted)) if wanted else []
+    if not wanted:
+        return []
+    search = Search(wanted)
+    return spans_in_each(text, lambda octets: _find(octets, wanted, search))
 
 
 def spans_in_each(text: bytes, find: Callable[[bytes], Iterable[Span]]) -> list[Span]:
@@ -146,10 +147,10 @@ def merge(spans: Iterable[Span], length: int) -> list[Span]:
     return merged
 
 
-def _find(text: bytes, wanted: Sequence[bytes]) -> list[Span]:
-    if not (b"\\" in text or b"%" in text or b"&" in text or any(value in text for value in wanted)):
+def _find(text: bytes, wanted: Sequence[bytes], search: Search) -> list[Span]:
+    if not (b"\\" in text or b"%" in text or b"&" in text or any(True for _ in search.spans(text))):
         return []  # nearly always
-    found = [reading.source(span) for reading in readings(text, wanted) for span in _occurrences(reading.text, wanted)]
+    found = [reading.source(span) for reading in readings(text, wanted) for span in search.spans(reading.text)]
     return _whole(text, merge(found, len(text))) if found else []
 
 
@@ -208,14 +209,6 @@ def _entity(token: bytes) -> bytes:
         return html5.get(name, token.decode()).encode()
     number = int(name[2:-1], 16) if name[1] in "xX" else int(name[1:-1])
     return chr(number).encode("utf-8", "surrogatepass") if number <= 0x10FFFF else token  # noqa: PLR2004 - of Unicode
-
-
-def _occurrences(text: bytes, wanted: Sequence[bytes]) -> Iterator[Span]:
-    for value in wanted:
-        at = text.find(value)
-        while at >= 0:
-            yield at, at + len(value)
-            at = text.find(value, at + len(value))
 
 
 def _whole(text: bytes, spans: list[Span]) -> list[Span]:

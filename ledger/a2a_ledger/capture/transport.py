@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import httpx
@@ -21,11 +22,12 @@ from a2a_ledger.capture.attribution import Peer
 from a2a_ledger.capture.bound import forget_sent, last_sent, open_call_of
 from a2a_ledger.capture.carried_heads import head_came, head_for, with_head
 from a2a_ledger.capture.claims import task_of_context
-from a2a_ledger.capture.coding import can_unpack, codings_of, unpacked_of
+from a2a_ledger.capture.coding import can_unpack, codings_of
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
 from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
+from a2a_ledger.capture.off_loop import read_plain, size_of, worked
 from a2a_ledger.capture.own_route import Waiting, nobody_waits
 from a2a_ledger.capture.received import ReceivedBody, octets_of
 from a2a_ledger.capture.recorder import is_stream
@@ -104,8 +106,9 @@ class GuardTransport(httpx.AsyncBaseTransport):
                 response = await self._card(request, follows)
             return response or await self._inner.handle_async_request(request)
         octets, headers = await request.aread(), pairs(request.headers)
-        body = unpacked_of(headers, octets)
-        leg = parse_request(request.method, str(request.url), headers, body or b"")
+        body = await read_plain(headers, octets)
+        asked = partial(parse_request, request.method, str(request.url), headers, body or b"")
+        leg = await worked(size_of(headers, body or b""), asked)
         exchange = None
         if body is not None and answers_with_card(leg):
             return await self._call_for_card(request, leg, body)
@@ -160,7 +163,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         finally:
             await response.aclose()
         headers = pairs(response.headers)
-        read = unpacked_of(headers, body)
+        read = await read_plain(headers, body)
         if read is not None:  # so that the client reads what is recorded
             body = read
         whole, noted = (

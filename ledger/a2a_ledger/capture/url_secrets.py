@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from a2a_ledger.capture.spelled import Span
+    from a2a_ledger.capture.search import Span
 
 _AUTHORITY = re.compile(rb"\s*+(?:[A-Za-z][A-Za-z0-9+.-]*+:)?//([^/?#\\]*+)")
 _IN_TEXT = re.compile(rb"://([^/?#\\\s\"'<>]*+)")

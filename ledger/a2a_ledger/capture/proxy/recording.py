@@ -17,10 +17,11 @@ from a2a_ledger.capture.asking import Asked, Asking
 from a2a_ledger.capture.attribution import peer_of_card, urls_of_interface
 from a2a_ledger.capture.bound import forget_sent
 from a2a_ledger.capture.builds import Builds
-from a2a_ledger.capture.coding import can_unpack, codings_of, unpacked_of
+from a2a_ledger.capture.coding import can_unpack, codings_of
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing
+from a2a_ledger.capture.off_loop import read_plain
 from a2a_ledger.capture.passed_body import AsItComes, Spooled
 from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, Clients, asking
 from a2a_ledger.capture.proxy.passed_card import PassedRoute
@@ -247,7 +248,7 @@ class ProxyTransport(GuardTransport):
         """Record an answer that came whole."""
         if status >= httpx.codes.BAD_REQUEST:
             forget_sent(exchange.peer)
-        plain = unpacked_of(headers, body.head) if body.tail is None else None
+        plain = await read_plain(headers, body.head) if body.tail is None else None
         if plain is not None:
             await exchange.answered(status, headers, plain)
             return
@@ -263,7 +264,7 @@ class ProxyTransport(GuardTransport):
     ) -> None:
         """Record what came of an answer before it broke off; the client is told of that alone."""
         forget_sent(exchange.peer)
-        plain = unpacked_of(headers, body.head)
+        plain = await read_plain(headers, body.head)
         came = body.head if plain is None else plain
         try:
             await exchange.cut_short(status, headers, came, describe_failure(error), undecoded=plain is None)

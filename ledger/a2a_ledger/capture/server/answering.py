@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, can_unpack, codings_of, unpacked_of
+from a2a_ledger.capture.coding import CUT_IN_CODING, CodingError, Unpacking, can_unpack, codings_of
 from a2a_ledger.capture.failures import Failure, describe_failure
 from a2a_ledger.capture.method_card import CARD_METHOD, card_in
+from a2a_ledger.capture.off_loop import read_plain
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.capture.streams import CALLER_LEFT, parser_for
@@ -113,7 +114,7 @@ class Answering:
         self._body.close()
 
     async def _record(self) -> None:
-        body = unpacked_of(self._headers, self._body.head) if self._body.tail is None else None
+        body = await read_plain(self._headers, self._body.head) if self._body.tail is None else None
         request, exchange = self._request, self._exchange
         if body is None:
             await exchange.answered_in_part(self._status, self._headers, self._body.head, self._body.tail)

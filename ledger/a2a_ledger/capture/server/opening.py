@@ -6,14 +6,17 @@ docs/format.md sections 4 and 14. The same as a client's request, the other way 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.capture.attribution import attribute, interface_used, peer_at
 from a2a_ledger.capture.coding import codings_of, unpacked_of
 from a2a_ledger.capture.exchange import Exchange
 from a2a_ledger.capture.leaving import bounded
+from a2a_ledger.capture.off_loop import size_coded, worked
 from a2a_ledger.capture.outside import as_said, is_call
 from a2a_ledger.capture.recorder import SERVER, message_event, see
+from a2a_ledger.capture.redact import Secrets
 from a2a_ledger.capture.redacted import bare_url, without_secrets
 from a2a_ledger.capture.server.served_cards import ServedCards
 from a2a_ledger.capture.server.spool import read_leg
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.redacted import Seen
     from a2a_ledger.capture.server.incoming import Incoming
     from a2a_ledger.codec import Content, Draft
     from a2a_ledger.events import Event, JsonObject
@@ -55,19 +59,25 @@ class Servant:
             LedgerUnavailableError: it could not be recorded.
         """
         desk, headers, octets = self.desk, request.headers, request.body.head
-        read = unpacked_of(headers, octets) if request.body.tail is None or not codings_of(headers) else None
-        body = b"" if read is None else read
-        leg = read_leg(request.method, request.url, headers, body, is_whole=request.body.tail is None)
-        card = self.cards.in_force()
-        seen = see(headers, body, url=leg.url, schemes=card.schemes if card else None)
-        seen = seen._replace(tail=request.body.tail)
-        outside = not is_call(leg, body) and not self.cards.is_asked_for(request.method, request.url)
-        seen = as_said(seen, leg, outside=outside, url=leg.url)
-        seen = seen.unread(octets) if read is None else seen
-        clean = without_secrets(leg, seen.secrets)
+        tail, card, size = request.body.tail, self.cards.in_force(), size_coded(headers, octets)
+        is_card = self.cards.is_asked_for(request.method, request.url)
+
+        def reading() -> tuple[bytes, Leg, Leg, Seen, bool]:
+            read = unpacked_of(headers, octets) if tail is None or not codings_of(headers) else None
+            body = b"" if read is None else read
+            leg = read_leg(request.method, request.url, headers, body, is_whole=tail is None)
+            seen = see(headers, body, url=leg.url, schemes=card.schemes if card else None)
+            outside = not is_call(leg, body) and not is_card
+            seen = as_said(seen._replace(tail=tail), leg, outside=outside, url=leg.url)
+            seen = seen.unread(octets) if read is None else seen
+            seen = seen._replace(secrets=Secrets(seen.secrets))
+            return body, leg, without_secrets(leg, seen.secrets), seen, outside
+
+        body, leg, clean, seen, outside = await worked(size, reading)
         if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self.peer.id)
-        event, blobs = message_event(
+        event_of = partial(
+            message_event,
             clean,
             seen,
             peer=self.peer.id,
@@ -77,6 +87,7 @@ class Servant:
             side=SERVER,
             flags=() if not request.client_left else ("truncated",),
         )
+        event, blobs = await worked(size, event_of)
         schemes = sorted({mark["scheme"] for mark in event.credential or ()})
         key = ("served", self.peer.id, clean.task_id or "", clean.message_id or "")
         async with desk.claims.opening(key):  # a message that is sent twice at once opens one task
@@ -89,7 +100,7 @@ class Servant:
             self.peer.id,
             stream,
             answers=appended[-1].ref if appended else None,
-            secrets=seen.secrets,
+            secrets=Secrets.of(seen.secrets),
             outside=outside,
             side=SERVER,
         )

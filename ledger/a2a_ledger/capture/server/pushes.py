@@ -14,6 +14,7 @@ import logging
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import httpx
@@ -24,8 +25,10 @@ from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.exchange import Exchange
 from a2a_ledger.capture.failures import Failure, describe_failure
 from a2a_ledger.capture.leaving import never_sent
+from a2a_ledger.capture.off_loop import size_coded, worked
 from a2a_ledger.capture.passed_body import Watched
 from a2a_ledger.capture.recorder import SERVER, message_event, see
+from a2a_ledger.capture.redact import Secrets
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.capture.server.incoming import Incoming
@@ -40,12 +43,13 @@ from a2a_ledger.wire import parse_push
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from a2a_ledger.capture.redacted import Seen
     from a2a_ledger.capture.server.incoming import Receive, Scope, Send
     from a2a_ledger.codec import Draft
     from a2a_ledger.events import Credential
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
-    from a2a_ledger.wire import Leg
+    from a2a_ledger.wire import Headers, Leg
 
 _log = logging.getLogger(__name__)
 
@@ -107,15 +111,12 @@ class PushReceiver:
     async def _record(self, request: Incoming) -> bool:
         """Record a push; say whether it has the token that was agreed for its task, or none was."""
         desk, headers = self._desk, request.headers
-        octets = request.body.head
-        body = unpacked_of(headers, octets)
-        leg = parse_push(headers, body or b"")._replace(url=request.url)
+        size = size_coded(headers, request.body.head)
+        leg, seen = await worked(size, partial(_read, headers, request.body.head, request.url))
         peer, task = self._whose(leg)
-        seen = see(headers, body or b"", url=request.url)
-        seen = seen.unread(octets) if body is None else seen
         if seen.secrets:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
-        event, blobs = message_event(without_secrets(leg, seen.secrets), seen, peer=peer, at=desk.ledger)
+        event, blobs = await worked(size, partial(message_event, leg, seen, peer=peer, at=desk.ledger))
         carried = _tokens(event.credential or [])
         if task is None:  # asked by id once more: the answer that names it may have come between the two questions
             task = self._in_flight(peer, carried) or self._whose(leg)[1]
@@ -183,6 +184,14 @@ class _Agreements:
             return agreed
 
 
+def _read(headers: Headers, octets: bytes, url: str) -> tuple[Leg, Seen]:
+    """Read a push, and find the credentials in it."""
+    body = unpacked_of(headers, octets)
+    seen = see(headers, body or b"", url=url)
+    seen = seen.unread(octets) if body is None else seen
+    return parse_push(headers, body or b"")._replace(url=url), seen._replace(secrets=Secrets(seen.secrets))
+
+
 def _tokens(marks: Sequence[Credential]) -> set[str]:
     return {mark["mac"] for mark in marks if mark["scheme"] == _TOKEN}
 
@@ -212,16 +221,15 @@ class PushTransport(httpx.AsyncBaseTransport):
             httpx.HTTPError: as the inner transport raised it, recorded.
         """
         desk, headers, body = self._desk, pairs(request.headers), await request.aread()
-        read = unpacked_of(headers, body)
-        leg = parse_push(headers, read or b"")._replace(url=str(request.url))
-        seen = see(headers, read or b"", url=leg.url)
-        seen = seen.unread(body) if read is None else seen
+        size = size_coded(headers, body)
+        leg, seen = await worked(size, partial(_read, headers, body, str(request.url)))
         if seen.secrets:
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, self._peer)
-        leg = without_secrets(leg, seen.secrets)
+        leg = await worked(size, partial(without_secrets, leg, seen.secrets))
         stream = stream_of(desk.ledger, self._peer, leg.task_id)
-        event, blobs = message_event(leg, seen, peer=self._peer, at=desk.ledger, side=SERVER)
-        exchange = Exchange(desk, None, leg, self._peer, stream, secrets=seen.secrets, side=SERVER)
+        event_of = partial(message_event, leg, seen, peer=self._peer, at=desk.ledger, side=SERVER)
+        event, blobs = await worked(size, event_of)
+        exchange = Exchange(desk, None, leg, self._peer, stream, secrets=Secrets.of(seen.secrets), side=SERVER)
         with desk.failing_as_chosen():
             await _recorded(exchange, desk.ledger.draft(event, stream=stream, blobs=blobs))
         try:
