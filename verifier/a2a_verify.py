@@ -2293,13 +2293,15 @@ class Statement(NamedTuple):
 def open_statement(raw: bytes, keys: Sequence[Key]) -> tuple[Statement, bytes]:
     """Open a DSSE envelope by known keys; return the statement in it, and the payload's octets."""
     match read_json(raw):
-        case {"payload": str(encoded), "payloadType": "application/vnd.in-toto+json", "signatures": [*signatures]}:
+        case {"payload": str(encoded), "payloadType": "application/vnd.in-toto+json", "signatures": [*signatures]} if (
+            len(signatures) <= MAX_LINES
+        ):
             payload = _either_base64(encoded)
         case _:
             raise RefusedError("is no DSSE envelope of an in-toto statement")
     message = b"DSSEv1 %d %s %d %s" % (len(_TYPE), _TYPE.encode(), len(payload), payload)
     made: list[tuple[str, bytes]] = []
-    for one in signatures[:MAX_LINES]:
+    for one in signatures:
         match one:
             case {"sig": str(signature), **others}:
                 made.append((str(others.get("keyid")), _either_base64(signature)))
@@ -2434,8 +2436,8 @@ def check_repeated(bundle: Bundle, shown: Shown, head: Head, scope: Scope, at: s
         f"Log-Size: {head.size}",
         rf"Payload-Oxum: {sum(map(len, payload))}\.{len(payload)}",
     )
-    lines = sorted(bundle.files.get("bag-info.txt", b"").decode("utf-8", errors="replace").split("\n"))
-    if lines[:1] != [""] or len(lines) != len(info) + 1 or not all(map(re.fullmatch, info, lines[1:])):
+    *lines, end = bundle.files.get("bag-info.txt", b"").decode("utf-8", errors="replace").split("\n")
+    if end or len(lines) != len(info) or not all(map(re.fullmatch, info, sorted(lines))):
         bundle.fault("I", "bag-info.txt: has other lines than it should have")
     outcome: list[bytes] = []
     for record in shown.records.values():
@@ -3006,8 +3008,9 @@ def read_time(text: str) -> datetime:
         raise RefusedError(f"{text[:40]!a} is no time")
     day, clock, digits, zone = found.groups()
     try:
-        return datetime.fromisoformat(f"{day}T{clock}.{(digits or '0'):0<6.6}{zone.upper().replace('Z', '+00:00')}")
-    except ValueError:
+        read = datetime.fromisoformat(f"{day}T{clock}.{(digits or '0'):0<6.6}{zone.upper().replace('Z', '+00:00')}")
+        return read.astimezone(UTC)  # a time that UTC has no year for is none
+    except (ValueError, OverflowError):
         raise RefusedError(f"{text[:40]!a} is no time") from None
 
 
@@ -3078,8 +3081,8 @@ class Inputs:
 
 
 def _version(text: str) -> str:
-    found = re.fullmatch(r"(\d+)\.(\d+)(\.\d+)*", text, re.ASCII)
-    return f"{int(found[1])}.{int(found[2])}" if found and len(text) < 40 else text  # noqa: PLR2004 - no version is so long
+    found = re.fullmatch(r"\s*(\d{1,6})\.(\d{1,6})(\.\d{1,6})?\s*", text, re.ASCII)
+    return f"{int(found[1])}.{int(found[2])}" if found else text
 
 
 def decide(value: Json) -> tuple[str, str, str, int | None]:

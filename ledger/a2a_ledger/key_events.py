@@ -6,11 +6,12 @@ sentence: the writer refuses it, the audit names it, and a bundle that shows it 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.bundle import record_file
-from a2a_ledger.errors import LedgerError
+from a2a_ledger.errors import FormatError, LedgerError
 from a2a_ledger.keys import ROLES, parse_vkey, verify_handover
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ADDED, RETIRED, REVOKED = "key.added.v1", "key.retired.v1", "key.revoked.v1"
 KEY_EVENTS = (ADDED, RETIRED, REVOKED)
+_SIGNATURE = re.compile("[0-9a-f]{128}")
 _OWN_ROLES = frozenset({"log", "statement", "export"})  # keys of this log carry its name; others carry their own
 
 
@@ -157,7 +159,15 @@ def _read_handover(data: JsonObject, origin: str, role: str, key: Verifier) -> V
         role,
         old=cast("str", old),
         new=key.vkey,
-        signature_old=bytes.fromhex(cast("str", data["signature_old"])),
-        signature_new=bytes.fromhex(cast("str", data["signature_new"])),
+        signature_old=_signature(data, "signature_old"),
+        signature_new=_signature(data, "signature_new"),
     )
     return parse_vkey(cast("str", old))
+
+
+def _signature(data: JsonObject, name: str) -> bytes:
+    """Return a signature that stands in its one spelling: `fromhex` would take capitals and white space too."""
+    text = data[name]
+    if not isinstance(text, str) or not _SIGNATURE.fullmatch(text):
+        raise FormatError(f"{name} of the hand-over: expected 128 lower-case hex digits, found {text!a:.40}")
+    return bytes.fromhex(text)

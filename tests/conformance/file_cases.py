@@ -312,6 +312,7 @@ def _false() -> Iterator[Row]:
     yield false(
         "info_line_more_fail", recipe=partial(_resealed, _replace(BAG_INFO, b"Log-Size", b"Contact: me\nLog-Size"))
     )
+    yield false("info_empty_line_in_place_of_last_end_fail", recipe=partial(_resealed, _empty_line_and_no_end))
     yield false("info_without_date_fail", recipe=partial(_resealed, _without_date))
     yield false("info_date_twice_fail", recipe=partial(_resealed, _date_twice))
     yield false("info_other_sum_fail", recipe=partial(_without_sums, _replace(BAG_INFO, b"Oxum: ", b"Oxum: 1")))
@@ -339,6 +340,11 @@ def _drop_member(value: JsonObject, name: str) -> None:
 def _without_date(files: Files) -> None:
     lines = files[BAG_INFO].splitlines(keepends=True)
     files[BAG_INFO] = b"".join(line for line in lines if not line.startswith(b"Bagging-Date"))
+
+
+def _empty_line_and_no_end(files: Files) -> None:
+    """Leave as many line feeds as there have to be, the last of them in another place."""
+    files[BAG_INFO] = b"\n" + files[BAG_INFO].removesuffix(b"\n")
 
 
 def _date_twice(files: Files) -> None:

@@ -114,6 +114,15 @@ def _also_by_stranger(envelope: bytes) -> bytes:
     return canonical(read)
 
 
+def _signed_often(count: int, envelope: bytes) -> bytes:
+    """Put signatures of an unknown key behind, so that there are this many."""
+    read = cast("JsonObject", parse_canonical(envelope))
+    other = cast("JsonObject", parse_canonical(enveloped(payload_of(envelope), stranger(log().origin))))
+    ours, theirs = cast("list[Json]", read["signatures"]), cast("list[Json]", other["signatures"])
+    read["signatures"] = [*ours, *(theirs * (count - 1))]
+    return canonical(read)
+
+
 def _url_safe(envelope: bytes) -> bytes:
     read = cast("dict[str, str]", parse_canonical(envelope))
     payload = base64.urlsafe_b64encode(base64.b64decode(read["payload"])).decode()
@@ -199,6 +208,8 @@ def _statements() -> Iterator[Row]:
     # A reader passes over signatures that he does not know, takes either alphabet, and a key id is a hint.
     fine = partial(row, section="10.2")
     yield fine("statement_also_by_stranger", recipe=partial(_envelope, _also_by_stranger))
+    yield fine("statement_of_100_signatures", recipe=partial(_envelope, partial(_signed_often, 100)))
+    yield signed("statement_of_101_signatures_fail", recipe=partial(_envelope, partial(_signed_often, 101)))
     yield fine("statement_url_safe", recipe=partial(_envelope, _url_safe))
     yield fine("statement_other_key_id", recipe=partial(_envelope, _other_keyid))
 

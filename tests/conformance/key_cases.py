@@ -44,7 +44,7 @@ def _added(key: Signer, role: str, **others: str) -> JsonObject:
     }
 
 
-def _handed_over(*, by: Signer | None = None, new_by: Signer | None = None) -> JsonObject:
+def handed_over(*, by: Signer | None = None, new_by: Signer | None = None) -> JsonObject:
     """Return the addition of a log key that the one before hands over to."""
     old, new = log().signers["log"], _new()
     message = handover_message(log().origin, "log", old.vkey, new.vkey)
@@ -57,7 +57,13 @@ def _handed_over(*, by: Signer | None = None, new_by: Signer | None = None) -> J
     )
 
 
-def _add(made: Remaking, data: JsonObject) -> None:
+def _respelled(name: str, change: Callable[[str], str]) -> JsonObject:
+    """Return a good hand-over, a signature of which is spelled as a lenient reader of hex would take it."""
+    data = handed_over()
+    return {**data, name: change(str(data[name]))}
+
+
+def add_key(made: Remaking, data: JsonObject) -> None:
     """Append an addition, and put the key's file beside the others."""
     made.append("ledger", "key.added.v1", data)
     vkey = str(data["vkey"])
@@ -73,7 +79,7 @@ def _end(made: Remaking, role: str, *, size: int | None = None, **others: str) -
 
 
 def _signed_by_new(made: Remaking) -> None:
-    _add(made, _handed_over())
+    add_key(made, handed_over())
     made.signers["log"] = _new()
 
 
@@ -96,7 +102,7 @@ def _twice(made: Remaking) -> None:
 
 def _two_old_and_new(made: Remaking) -> None:
     """Retire the old key; the head is signed by it and by the one it handed over to."""
-    _add(made, _handed_over())
+    add_key(made, handed_over())
     _end(made, "log")
     old, new = log().signers["log"], _new()
     made.note = partial(_also_signed, new)
@@ -124,8 +130,10 @@ def _additions() -> Iterator[Row]:
         "not_canonical": _raw("export", _NOT_REDUCED),
         "no_point": _raw("export", _NO_POINT),
         "with_wrong_vkey_id": _raw("export", new.verifier.public_key.hex(), stated="00000000"),
-        "handed_over_by_another": _handed_over(by=new),
-        "handed_over_not_by_itself": _handed_over(new_by=log().signers["log"]),
+        "handed_over_by_another": handed_over(by=new),
+        "handed_over_not_by_itself": handed_over(new_by=log().signers["log"]),
+        "handed_over_in_capitals": _respelled("signature_old", str.upper),
+        "handed_over_with_space": _respelled("signature_new", lambda text: f"{text[:2]} {text[2:]}"),
     }.items():
         yield added(f"key_added_{what}_fail", recipe=partial(_made, partial(_adding, data)))
     fine = partial(row, section="6.3")
@@ -134,7 +142,7 @@ def _additions() -> Iterator[Row]:
 
 
 def _adding(data: JsonObject, made: Remaking) -> None:
-    _add(made, data)
+    add_key(made, data)
 
 
 def _hand_overs() -> Iterator[Row]:
@@ -144,7 +152,7 @@ def _hand_overs() -> Iterator[Row]:
     yield over("head_by_heir_trusted", recipe=lambda: _made(_signed_by_new, _trusting_new()))
     yield over("head_by_retired_and_heir", recipe=partial(_made, _two_old_and_new))
     # A hand-over that only one of them signed adds no key, and the head is by nobody whom the reader trusts.
-    for what, data in {"old": _handed_over(by=_new()), "new": _handed_over(new_by=log().signers["log"])}.items():
+    for what, data in {"old": handed_over(by=_new()), "new": handed_over(new_by=log().signers["log"])}.items():
         recipe = partial(_made, partial(_signed_by_heir_of, data))
         yield over(f"head_by_heir_without_{what}_fail", recipe=recipe, invalid="I L", unproven="C2")
     # A key that has ended hands over no more, and one that is revoked below that size never did.
@@ -166,7 +174,7 @@ def _before_its_revocation(made: Remaking) -> None:
 
 
 def _signed_by_heir_of(data: JsonObject, made: Remaking) -> None:
-    _add(made, data)
+    add_key(made, data)
     made.signers["log"] = _new()
 
 

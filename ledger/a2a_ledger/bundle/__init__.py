@@ -58,7 +58,7 @@ from a2a_ledger.bundle.kinds import (
     stream_key_file,
     time_files,
 )
-from a2a_ledger.codec import Hole, Kept, parse_canonical
+from a2a_ledger.codec import MAX_SAFE, Hole, Kept, parse_canonical
 from a2a_ledger.errors import BundleError, FormatError
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def _secret(name: str, content: bytes) -> bytes:
 def _hole(name: str, content: bytes) -> Hole:
     """Read a `.hole` file."""
     match = _HOLE.fullmatch(content)
-    if match is None:
+    if match is None or int(match[1]) > MAX_SAFE:
         raise BundleError(f'{name}: expected [length,"<64 hex digits>"], found {content[:90]!r}')
     return Hole(int(match[1]), bytes.fromhex(match[2].decode()))
 
