@@ -240,7 +240,7 @@ def _answer(record: Record) -> str:
     said = leg.text if leg is not None else ""
     words += f' "{said[:_TEXT_SHOWN]}{"…" if len(said) > _TEXT_SHOWN else ""}"' if said else ""
     if data.get("pin_seen"):
-        words += "  pin acknowledged" if data.get("pin") else "  pin unacknowledged"
+        words += "  pin echoed" if data.get("pin") else "  pin unacknowledged"
     flags = [str(flag) for flag in cast("list[Json]", data.get("flags") or [])]
     words += f"  [{', '.join(flags)}]" if flags else ""
     skew = _clock_difference(record)

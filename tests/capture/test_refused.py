@@ -10,7 +10,6 @@ import httpx
 
 from a2a_ledger import Guard
 from a2a_ledger.errors import ContractDivergenceError
-from a2a_ledger.wire import EXTENSION
 from a2a_ledger_projections.verifier import follower
 from a2a_ledger_projections.violations import violations, would_reject
 from tests.capture.peer import CARD_URL, URL, Peer, card, message
@@ -19,18 +18,17 @@ if TYPE_CHECKING:
     from tests.capture.conftest import OpenLedger
 
 BILLING = "urn:billing"
-OTHER_PIN = {"contractHash": f"sha256:{'0' * 64}", "form": "a2a-contract/1"}
 
 
 def answer(request: httpx.Request) -> httpx.Response:
-    """Answer with a task, to a poll with another pin on it, and refuse a version that is not 1.0."""
+    """Answer with a task, to a poll with a demand that the card does not make, and refuse a version that is not 1.0."""
     asked = json.loads(request.content)
+    if asked["method"] == "GetTask" and request.headers["a2a-version"] == "1.0":
+        return httpx.Response(401, headers={"WWW-Authenticate": "Negotiate"})
     task = {"id": "T1", "contextId": "C1", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
     said: dict[str, object] = {"jsonrpc": "2.0", "id": asked["id"]}
     if request.headers["a2a-version"] != "1.0":
         said["error"] = {"code": -32009, "message": "this version is not spoken here"}
-    elif asked["method"] == "GetTask":
-        said["result"] = task | {"metadata": {EXTENSION: OTHER_PIN}}
     else:
         said["result"] = {"task": task}
     return httpx.Response(200, json=said)
@@ -64,15 +62,15 @@ def test_enforce_refuses_exactly_what_would_reject_lists(open_ledger: OpenLedger
         call("first", message("m1"))
         call("without the extension", more("m2"), billing=False)
         call("elsewhere", more("m3"), url=f"{URL}2")
-        call("another pin", poll)
+        call("another demand", poll)
         call("a version of our choice", poll, to="0.9")
     follower(ledger).catch_up()
     found = list(violations(ledger.store))
     shown = [(one.data["rule"], one.data["about"], would_reject(ledger.store, one)) for one in found]
     assert sorted(set(shown), key=str) == [
+        ("auth-demand", "peer", True),
         ("extension-dropped", "client", False),
         ("interface-drift", "client", False),
-        ("pin-mismatch", "peer", True),
         ("version-skew", "client", False),
     ]
-    assert refused == ["another pin"]
+    assert refused == ["another demand"]

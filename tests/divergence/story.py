@@ -264,11 +264,14 @@ class Story:
         peer: str = PEER,
         extensions: Sequence[str] = (),
         side: str | None = None,
+        pin: JsonObject | None = None,
     ) -> Record:
-        """Freeze the contract of a fetched card for a task."""
+        """Freeze the contract of a fetched card for a task; `pin` None: its hash and form, and by a proxy none."""
         contract = contract_of(read_card(fetch.content("body") or b""))
         used: Interface = {"binding": binding, "tenant": tenant, "url": url, "version": version}
         kind = ContractReconstructed if reconstructed else ContractCaptured
+        if pin is None and contract is not None and side is None:
+            pin = {"contractHash": contract.hash, "form": "a2a-contract/1"}
         event = kind(
             peer=peer,
             peer_url=CARD_URL,
@@ -285,7 +288,7 @@ class Story:
             extensions=list(extensions),
             credential=list(credential),
             credential_visible=visible,
-            pin=None if contract is None else {"contractHash": contract.hash, "form": "a2a-contract/1"},
+            pin=pin,
             caller="anonymous",
             skill=skill,
             side=side,

@@ -111,6 +111,8 @@ class Frozen:
     """The normal form; None: no card could be captured, so nothing is frozen."""
     contract_hash: str | None
     form: str
+    pin: JsonObject
+    """What was attached to the message that opened the task; empty: nothing, as by a proxy, or another contract's."""
     interface: Interface
     skill: str | None
     extensions: tuple[str, ...]
@@ -132,6 +134,7 @@ def frozen_of(record: Record) -> Frozen:
         contract=_contract(content(record, "contract")),
         contract_hash=text(data, "contract_hash"),
         form=text(data, "form") or "",
+        pin=_pin_of(data),
         interface=interface(data),
         skill=text(data, "skill"),
         extensions=texts(data.get("extensions")),
@@ -141,6 +144,18 @@ def frozen_of(record: Record) -> Frozen:
         reconstructed=record.type == RECONSTRUCTED,
         for_many=text(data, "side") == PROXY,
     )
+
+
+def _pin_of(data: JsonObject) -> JsonObject:
+    """Return the pin of a capture if it is one of the frozen contract; of an imported send it may be another's."""
+    pin = members(data.get("pin"))
+    frozen = (text(data, "contract_hash"), text(data, "form"))
+    return pin if (text(pin, "contractHash"), text(pin, "form")) == frozen else {}
+
+
+def is_of_another(echo: JsonObject, pin: JsonObject) -> bool:
+    """Say whether an echo names another log or another task than the pin that was attached."""
+    return any(text(echo, name) not in {None, text(pin, name)} for name in ("origin", "task"))
 
 
 @lru_cache(maxsize=256)

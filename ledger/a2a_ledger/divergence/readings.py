@@ -54,6 +54,9 @@ class Readings:
     """A parameter of a challenge in front of any scheme is none."""
     whole_pins: bool
     """A pin that names no hash and no form is none."""
+    own_pins: bool
+    """An echo is held against the pin that the capture states, and only if it names no other log or task: a pin that
+    came with the request is its client's, whose contract may be another than a proxy froze."""
 
     def observed(self, observed: dict[str, Json]) -> JsonObject:
         """Return what was observed as a finding states it, without the members that are None."""
@@ -94,6 +97,7 @@ READINGS: dict[str, Readings] = {
         by_major=False,
         by_first_scheme=False,
         whole_pins=False,
+        own_pins=False,
     ),
     "2": Readings(
         once_a_message=True,
@@ -109,6 +113,7 @@ READINGS: dict[str, Readings] = {
         by_major=True,
         by_first_scheme=True,
         whole_pins=True,
+        own_pins=True,
     ),
 }
 """The readings of every rule set, by its name as in `finding.RULE_SETS`."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import authority_of, origin_of, url_difference, wire_url
-from a2a_ledger.divergence.reading import REDIRECTS, leg_of, members, number, text
+from a2a_ledger.divergence.reading import REDIRECTS, is_of_another, leg_of, members, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,9 +52,15 @@ def _agreed(matter: Matter, frozen: Frozen) -> str | None:
 
 
 def _pin_mismatch(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """A Task of the peer carries another contract hash of the same form in its own metadata."""
+    """A Task of the peer carries another contract hash of the same form in its own metadata, in the place of our pin.
+
+    What names another log or another task is somebody else's pin, and what came with a request that we only passed
+    on is its client's: neither is a word of the peer about the contract that was frozen here.
+    """
     pin = members(matter.record.data.get("pin"))
     echoed, form = text(pin, "contractHash"), text(pin, "form")
+    if matter.readings.own_pins and (not frozen.pin or is_of_another(pin, frozen.pin)):
+        return
     if echoed is None or frozen.contract_hash is None or form != frozen.form or echoed == frozen.contract_hash:
         return  # of another form: not comparable, which is no violation
     yield matter.finding(

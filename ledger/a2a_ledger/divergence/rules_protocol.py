@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.exchanges import REMEMBERED
-from a2a_ledger.divergence.reading import members, text
+from a2a_ledger.divergence.reading import is_of_another, members, text
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import TERMINAL
 
@@ -115,14 +115,24 @@ def _is_pinned(matter: Matter) -> bool:
     return None not in hash_and_form or matter.case.acknowledges(matter.record)
 
 
+def _of_another(matter: Matter) -> str | None:
+    """Return the log, else the task, that the pin in a Task names if these are not ours; None: nothing of another."""
+    pin, frozen = members(matter.record.data.get("pin")), matter.case.frozen
+    if not matter.readings.own_pins or frozen is None or not is_of_another(pin, frozen.pin):
+        return None
+    return text(pin, "origin") or text(pin, "task")
+
+
 def _pin_dropped(matter: Matter, acknowledged: Said) -> Iterator[Finding]:
     """A full Task lacks the pin that the peer has acknowledged for it; updates, messages and history never count.
 
     What may tell of a time before the acknowledgement counts only if it cannot: a finished Task, where the
-    acknowledging one was not yet finished.
+    acknowledging one was not yet finished. Another's pin in its place is suspected: another client with a ledger of
+    its own may have gone on with the task, and the peer shows the pin that came last.
     """
     record, case = matter.record, matter.case
-    if record.data.get("pin_seen") is not True or _is_pinned(matter):
+    replaced_by = _of_another(matter)
+    if record.data.get("pin_seen") is not True or (replaced_by is None and _is_pinned(matter)):
         return
     if case.readings.told_late and case.may_be_late(record):
         unfinished = acknowledged.value != "" and acknowledged.value not in TERMINAL
@@ -134,6 +144,11 @@ def _pin_dropped(matter: Matter, acknowledged: Said) -> Iterator[Finding]:
         "pin-dropped",
         about="peer",
         subject="pin",
+        certainty="certain" if replaced_by is None else "suspected",
         evidence=(acknowledged.evidence,),
-        observed={"acknowledged_at": acknowledged.evidence.n, "pointer": "/metadata"},
+        observed={
+            "acknowledged_at": acknowledged.evidence.n,
+            "pointer": "/metadata",
+            "replaced_by": replaced_by,
+        },
     )

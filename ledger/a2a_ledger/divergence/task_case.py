@@ -26,6 +26,7 @@ from a2a_ledger.divergence.reading import (
     contents_of,
     frozen_of,
     is_inbound,
+    is_of_another,
     is_request,
     leg_of,
     number,
@@ -289,13 +290,12 @@ class TaskCase:
 
     def acknowledges(self, record: Record) -> bool:
         """Say whether a Task of the peer carries our pin in its own metadata."""
-        pin = record.data.get("pin")
-        return (
-            isinstance(pin, dict)
-            and self.frozen is not None
-            and self.frozen.contract_hash is not None
-            and pin.get("contractHash") == self.frozen.contract_hash
-        )
+        pin, frozen = record.data.get("pin"), self.frozen
+        if not isinstance(pin, dict) or frozen is None or frozen.contract_hash is None:
+            return False
+        if self.readings.own_pins and (not frozen.pin or is_of_another(pin, frozen.pin)):
+            return False
+        return pin.get("contractHash") == frozen.contract_hash
 
 
 def carried(record: Record, said: Contents) -> tuple[str, ...]:

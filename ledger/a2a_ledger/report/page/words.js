@@ -47,7 +47,7 @@ function toldMessage(d, record) {
   if (d.status >= 400) add(`HTTP ${d.status}`);
   if (has(d, "error_code")) add(`error ${d.error_code}`);
   if (d.leg === "request") add(d.credential?.length ? data(`with ${d.credential.map((one) => one.scheme).join(", ")} credential`) : "no credential seen");
-  if (d.pin_seen) add(d.pin ? "pin acknowledged" : "no pin in it");
+  if (d.pin_seen) add(d.pin ? "pin echoed" : "no pin in it");
   if (d.flags?.length) add(data(d.flags.join(", ")));
   const trouble = d.leg === "error" || d.status >= 400 || has(d, "error_code");
   return { kind: server ? `${kind} (as the agent)` : kind, words: words.length ? words : [data(d.leg)], tone: d.direction === "out" ? "out" : trouble ? "open" : "" };
