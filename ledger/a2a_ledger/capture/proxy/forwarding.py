@@ -161,7 +161,8 @@ class Forwarder:
         """Return what is sent to the agent."""
         target = self._addresses.upstream_target(request.target)
         extensions: dict[str, Any] = {"timeout": _TIMEOUT, "target": target, CLIENT: client}
-        headers = _passed(request.raw_headers, _OURS)
+        asked = request.raw_headers if self._rewriter is None else self._rewriter.asked(request)
+        headers = _passed(asked, _OURS)
         headers.append((b"via", self._via))
         upstream = self._addresses.upstream_url(request.target)
         url = self._transport.url_of(request.target) if isinstance(self._transport, ProxyTransport) else upstream

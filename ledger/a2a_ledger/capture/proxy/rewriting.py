@@ -15,8 +15,10 @@ from a2a_ledger.capture.coding import unpacked_of
 from a2a_ledger.capture.json_slice import member_octets
 from a2a_ledger.capture.method_card import CARD_METHOD, card_in
 from a2a_ledger.capture.proxy.addresses import not_covered
+from a2a_ledger.capture.proxy.card_headers import CardHeaders
 from a2a_ledger.capture.proxy.card_octets import rewritten_card
 from a2a_ledger.card import read_card
+from a2a_ledger.making import SOFTWARE
 from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 _SUCCESS = range(200, 300)
 _REDIRECTS = range(300, 400)
-_OF_OCTETS = {b"content-encoding", b"content-length"}
+_NOT_MODIFIED = 304
 _MAY_CALL = b"xtended"
 """What every spelling of the method that answers with a card has in it."""
 
@@ -57,10 +59,17 @@ class CardRewriter:
         self._addresses = addresses
         self._served = served
         self._fetch_of = fetch_of
+        self._headers = CardHeaders(addresses.upstream, addresses.public, SOFTWARE)
         self._said: set[str] = set()
 
+    def asked(self, request: Incoming) -> RawHeaders:
+        """Return the headers of a request as the agent is to see them: it is asked about its own card, not ours."""
+        return self._headers.asked(request.raw_headers) if self._asks_for_card(request) else request.raw_headers
+
     def concerns(self, request: Incoming, status: int, headers: RawHeaders) -> bool:
-        """Say whether an answer may hold a card, or sends the client to the agent itself."""
+        """Say whether an answer may hold a card, or speaks of one, or sends the client to the agent itself."""
+        if self._is_told_of(request, status):
+            return True
         if status in _REDIRECTS:
             return any(name.lower() == b"location" for name, _ in headers)
         return status in _SUCCESS and (self._is_card(request) or self._is_call(request))
@@ -69,6 +78,8 @@ class CardRewriter:
         self, request: Incoming, status: int, headers: RawHeaders, body: bytes
     ) -> tuple[RawHeaders, bytes]:
         """Return an answer with the proxy's urls; one that holds no card that can be read comes back as it is."""
+        if self._is_told_of(request, status):
+            return self._headers.answered(headers), body
         if status in _REDIRECTS:
             return [(k, self._location(v) if k.lower() == b"location" else v) for k, v in headers], body
         plain = unpacked_of([(k.decode("latin-1"), v.decode("latin-1")) for k, v in headers], body)
@@ -84,13 +95,20 @@ class CardRewriter:
             document = new if is_card else card_in(new)
             fetch = self._fetch_of(str(self._addresses.upstream_url(request.target)))
             await self._served.served(url, status, document, headers=request.headers, fetch=fetch)
-        kept = [(name, value) for name, value in headers if name.lower() not in _OF_OCTETS]
-        return [*kept, (b"content-length", str(len(new)).encode())], new
+        return [*self._headers.answered(headers), (b"content-length", str(len(new)).encode())], new
 
     # ---- inside
 
     def _is_card(self, request: Incoming) -> bool:
         return card_source(request.method, request.url) is not None
+
+    def _asks_for_card(self, request: Incoming) -> bool:
+        return request.method in {"GET", "HEAD"} and card_source("GET", request.url) is not None
+
+    def _is_told_of(self, request: Incoming, status: int) -> bool:
+        """Say whether an answer speaks of a card that it does not hold: a 304, or what HEAD is told."""
+        told = status == _NOT_MODIFIED or (request.method == "HEAD" and status in _SUCCESS)
+        return told and self._asks_for_card(request)
 
     def _is_call(self, request: Incoming) -> bool:
         body = request.body.head
