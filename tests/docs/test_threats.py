@@ -89,6 +89,10 @@ ATTACKS = {
         "divergence/test_hostile.py",
         "card/test_card_reading.py::test_duplicate_keys_at_any_level_are_refused_though_it_is_a_card",
     ],
+    "whoever knows a webhook's url": [
+        "server/test_push_agreements.py",
+        "server/test_pushes.py::test_a_push_without_the_agreed_token_is_nobodys_word",
+    ],
     "network attacker": ["capture/test_cut_short.py"],
     "a peer as witness, or who sends heads in its name": [
         "peers/test_exchange.py",

@@ -12,6 +12,7 @@ from a2a.helpers import new_text_message
 from a2a.server.context import ServerCallContext
 from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificationConfigStore, InMemoryTaskStore
 from a2a.types import (
+    AuthenticationInfo,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 WELL_KNOWN = "/.well-known/agent-card.json"
 TOKEN = "a-token-that-was-agreed"
-"""What the client asks its pushes to carry; it must be in no store."""
+CREDENTIALS = "credentials-that-were-agreed"
+"""What the client asks its pushes to carry; both must be in no store."""
 
 
 def _one_by_one() -> httpx.AsyncHTTPTransport:
@@ -87,8 +89,9 @@ async def wait_for_pushes(ledger: ContractLedger, state: str) -> list[Record]:
     return pushes(ledger)
 
 
+@pytest.mark.parametrize("agreed", ["token", "credentials", "both"])
 async def test_both_sides_record_the_same_pushes_in_the_same_task(
-    pushing: tuple[Agent, ContractLedger], open_ledger: OpenLedger
+    pushing: tuple[Agent, ContractLedger], open_ledger: OpenLedger, agreed: str
 ) -> None:
     agent, theirs = pushing
     ours = open_ledger("client", mode="enforce")
@@ -100,7 +103,11 @@ async def test_both_sides_record_the_same_pushes_in_the_same_task(
     with Serving(PushReceiver(ours, [agent.url + WELL_KNOWN], handle), lifespan=False) as webhook:
         async with guard(ours) as guarded:
             client = await guarded.create_client(agent.url)
-            config = TaskPushNotificationConfig(url=webhook.url + "/hook", token=TOKEN)
+            config = TaskPushNotificationConfig(url=webhook.url + "/hook")
+            if agreed != "credentials":
+                config.token = TOKEN
+            if agreed != "token":
+                config.authentication.CopyFrom(AuthenticationInfo(scheme="Bearer", credentials=CREDENTIALS))
             request = SendMessageRequest(
                 message=new_text_message("slow", role=Role.ROLE_USER),
                 configuration=SendMessageConfiguration(task_push_notification_config=config, return_immediately=True),
@@ -115,7 +122,7 @@ async def test_both_sides_record_the_same_pushes_in_the_same_task(
     assert {str(r.data["direction"]) for r in sent} == {"out"}
     assert {r.stream for r in received} == {r.stream for r in only(ours, "contract.captured")}
     assert {r.stream for r in sent} == {r.stream for r in only(theirs, "contract.captured")}
-    assert holding(ours, TOKEN) == holding(theirs, TOKEN) == []
+    assert all(holding(ledger, secret) == [] for ledger in (ours, theirs) for secret in (TOKEN, CREDENTIALS))
     for ledger in (ours, theirs):
         verifier = follower(ledger)
         verifier.catch_up()

@@ -3,19 +3,19 @@
     routes = [Route("/pushes", PushReceiver(ledger, ["https://vendor.example/.well-known/agent-card.json"]))]
     sender = BasePushNotificationSender(httpx.AsyncClient(transport=PushTransport(ledger, my_card_url)), configs)
 
-Whoever knows a webhook's url can post to it. A push without the token that was agreed for its task is recorded with
-the peer and never with the task, so that nobody can put words into the mouth of a peer, and is answered 401.
+Whoever knows a webhook's url can post to it. A push that shows neither the token nor the credentials that were agreed
+for its task is recorded with the peer and never with the task, so that nobody can put words into the mouth of a peer,
+and is answered 401. One of a task that the ledger does not know is recorded with the peer and answered 404.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -28,16 +28,17 @@ from a2a_ledger.capture.leaving import never_sent
 from a2a_ledger.capture.off_loop import size_coded, worked
 from a2a_ledger.capture.passed_body import Watched
 from a2a_ledger.capture.recorder import SERVER, message_event, see
-from a2a_ledger.capture.redact import Secrets
+from a2a_ledger.capture.redact import Secret, Secrets, mark_credentials
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.capture.server.incoming import Incoming
 from a2a_ledger.capture.server.problem import send_problem, send_status
+from a2a_ledger.capture.server.push_agreements import PUSH_TOKEN, Agreements, shown_in
+from a2a_ledger.capture.server.push_names import pushed_task_ids
 from a2a_ledger.capture.server.served import stream_of
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import LedgerError
-from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import parse_push
 
 if TYPE_CHECKING:
@@ -45,21 +46,15 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.redacted import Seen
     from a2a_ledger.capture.server.incoming import Receive, Scope, Send
+    from a2a_ledger.capture.server.push_agreements import Agreed
     from a2a_ledger.codec import Draft
-    from a2a_ledger.events import Credential
     from a2a_ledger.ledger import ContractLedger
-    from a2a_ledger.store import Store
     from a2a_ledger.wire import Headers, Leg
 
 _log = logging.getLogger(__name__)
 
-_TOKEN = "push-token"  # noqa: S105 - the name of the scheme, no token
 _NEWEST = 64
 """Newest sends to a peer among which the task of a push is looked for that outran the answer."""
-
-_PAGE = 500
-_KNOWN = 1024
-"""Tasks of which what was agreed is remembered."""
 
 
 class PushReceiver:
@@ -74,12 +69,14 @@ class PushReceiver:
             ledger: the client's ledger.
             card_urls: public cards of the peers whose pushes come here; one of a task that none of them has is
                 recorded with the first.
-            handle: gets the body of each push that is recorded and not refused.
+            handle: gets the body of each push of a task that the ledger knows, or that was sent and has no id yet, and
+                that shows what was agreed for its task. Where the client agreed on neither token nor credentials
+                nothing is asked for: whoever knows the url can post such a push.
         """
         self._desk = Desk(ledger, client_versions=(), redact=None)
         self._peers = [peer_of_card(url).id for url in card_urls]
         self._handle = handle
-        self._agreements = _Agreements(ledger.store)
+        self._agreements = Agreements(ledger.store)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one push."""
@@ -93,95 +90,117 @@ class PushReceiver:
             if request.method != "POST" or request.body.tail is not None:
                 await send_status(send, 405 if request.method != "POST" else 413, "no-push", "expected a push")
                 return
-            fits = await self._record(request)
+            judged = await self._record(request)
         except LedgerError as error:
             await send_problem(send, error)
             return
         finally:
             body = request.body.head
             request.body.close()
-        if not fits:
-            await send_status(send, 401, "push-token", "expected the token that was agreed for this task")
+        if not judged.fits:
+            await send_status(send, 401, "push-token", "expected what was agreed for this task, token or credentials")
+            return
+        if judged.task is None and not judged.expected:
+            await send_status(send, 404, "push-task", "expected a push of a task that was sent from here")
             return
         if self._handle is not None:
             await self._handle(body)
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _record(self, request: Incoming) -> bool:
-        """Record a push; say whether it has the token that was agreed for its task, or none was."""
+    async def _record(self, request: Incoming) -> _Judged:
+        """Record a push, and say what is to become of it."""
         desk, headers = self._desk, request.headers
         size = size_coded(headers, request.body.head)
         leg, seen = await worked(size, partial(_read, headers, request.body.head, request.url))
-        peer, task = self._whose(leg)
+        named = {*(await worked(size, partial(pushed_task_ids, seen.body))), *filter(None, [leg.task_id])}
+        shows = _Shown(list(shown_in(headers)), urlsplit(request.url).path)
+        judged = self._judge(leg.task_id, named, shows)
+        if judged.task is None and judged.fits:
+            # asked by id once more: the answer that names it may have come between the two questions
+            judged = self._in_flight(shows) or self._judge(leg.task_id, named, shows)
+        if judged.proof is not None:  # whatever header it came in
+            seen = seen._replace(secrets=Secrets((Secret(PUSH_TOKEN, judged.proof), *seen.secrets)))
         if seen.secrets:
-            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
-        event, blobs = await worked(size, partial(message_event, leg, seen, peer=peer, at=desk.ledger))
-        carried = _tokens(event.credential or [])
-        if task is None:  # asked by id once more: the answer that names it may have come between the two questions
-            task = self._in_flight(peer, carried) or self._whose(leg)[1]
-        agreed = self._agreements.of(task).tokens if task is not None else set[str]()
-        fits = not agreed or bool(agreed & carried)
-        if not fits:
-            odd = "token-differs" if carried else "token-missing"
+            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, judged.peer)
+        event, blobs = await worked(size, partial(message_event, leg, seen, peer=judged.peer, at=desk.ledger))
+        if not judged.fits:
+            odd = "token-differs" if event.credential else "token-missing"
             event = replace(event, flags=sorted({*(event.flags or ()), odd}))
-        stream = f"task:{task}" if task is not None and fits else f"peer:{peer}"
+        stream = f"task:{judged.task}" if judged.task is not None and judged.fits else f"peer:{judged.peer}"
         await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
-        return fits
+        return judged
 
-    def _whose(self, leg: Leg) -> tuple[str, str | None]:
-        """Return the peer, and the local task, that a push speaks of."""
+    def _judge(self, task_id: str | None, named: set[str], shows: _Shown) -> _Judged:
+        """Hold a push of a task against what was agreed for it, and for every other that a reader may find named."""
+        claims = {one: claim for one in named if (claim := self._claim(one, shows)) is not None}
+        fits = all(claim.fits for claim in claims.values())
+        return claims.get(task_id or "", _Judged(self._peers[0]))._replace(fits=fits)
+
+    def _claim(self, task_id: str, shows: _Shown) -> _Judged | None:
+        """Say whose a push of this task is; None: no peer has a task of this id. Two peers may have one each."""
+        claims: list[_Judged] = []
         for peer in self._peers:
-            task = self._desk.ledger.find_task(peer, leg.task_id) if leg.task_id is not None else None
-            if task is not None:
-                return peer, task
-        return self._peers[0], None
+            task = self._desk.ledger.find_task(peer, task_id)
+            if task is None:
+                continue
+            agreed = self._agreements.of(task)
+            proof = self._proof(peer, agreed, shows)
+            if proof is not None:
+                return _Judged(peer, task, proof=proof)
+            claims.append(_Judged(peer, task, fits=agreed.is_open(shows.path)))
+        return max(claims, key=lambda claim: claim.fits, default=None)
 
-    def _in_flight(self, peer: str, carried: set[str]) -> str | None:
-        """Return the one task with this token whose id we have not been told yet: a push may outrun the answer."""
-        if not carried:
+    def _proof(self, peer: str, agreed: Agreed, shows: _Shown) -> bytes | None:
+        """Return what a push shows of what was agreed for a task."""
+        if not agreed.has_secrets:
             return None
-        sent = self._desk.ledger.store.tagged(f"sent:{peer}", limit=_NEWEST, desc=True)
-        tasks = [record.stream.removeprefix("task:") for record in sent]
-        found = [task for task in tasks if not (agreed := self._agreements.of(task)).bound and carried & agreed.tokens]
-        return found[0] if len(found) == 1 else None
+        key_id, key = self._desk.ledger.store.keys.redaction_key(peer)
+        for octets in shows.octets:
+            marks = mark_credentials([Secret(PUSH_TOKEN, octets)], key_id, key)
+            if agreed.has(frozenset(mark["mac"] for mark in marks), shows.path):
+                return octets
+        return None
+
+    def _in_flight(self, shows: _Shown) -> _Judged | None:
+        """Return the one task with this token whose id we have not been told yet: a push may outrun the answer.
+
+        Of a push that shows nothing it is not known which task's it is; it is somebody's if one was agreed to come so.
+        """
+        found: list[_Judged] = []
+        bare: _Judged | None = None
+        for peer in self._peers:
+            sent = self._desk.ledger.store.tagged(f"sent:{peer}", limit=_NEWEST, desc=True)
+            for task in (record.stream.removeprefix("task:") for record in sent):
+                agreed = self._agreements.of(task)
+                if agreed.bound:
+                    continue
+                if (proof := self._proof(peer, agreed, shows)) is not None:
+                    found.append(_Judged(peer, task, proof=proof))
+                elif bare is None and agreed.awaits_bare:
+                    bare = _Judged(peer, expected=True)
+        return found[0] if len(found) == 1 else bare
 
 
-@dataclass(slots=True)
-class _Agreed:
-    """What a task's records say of its pushes, up to one version."""
+class _Shown(NamedTuple):
+    """What a push shows: values that may be a secret which was agreed, and the path that it came to."""
 
-    tokens: set[str] = field(default_factory=set[str])
-    """Marks of the tokens that our requests agreed on; the tokens themselves are nowhere."""
-
-    bound: bool = False
-    """The peer has told its id."""
-
-    ver: int = -1
+    octets: list[bytes]
+    path: str
 
 
-class _Agreements:
-    """What was agreed for each task: all of its records count, and each is read once."""
+class _Judged(NamedTuple):
+    """Whose a push is."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: OrderedDict[str, _Agreed] = OrderedDict()
-        self._reading = threading.Lock()
-
-    def of(self, task: str) -> _Agreed:
-        """Read what is new of a task, and return what is known of it."""
-        with self._reading:
-            agreed = self._known.setdefault(task, _Agreed())
-            self._known.move_to_end(task)
-            if len(self._known) > _KNOWN:
-                self._known.popitem(last=False)
-            while page := self._store.read_stream(f"task:{task}", gt=agreed.ver, limit=_PAGE):
-                for record in page:
-                    agreed.bound = agreed.bound or record.type == TaskBound.TYPE
-                    if record.data.get("leg") == "request":
-                        agreed.tokens |= _tokens(cast("list[Credential]", record.data.get("credential") or []))
-                agreed.ver = page[-1].ver
-            return agreed
+    peer: str
+    task: str | None = None
+    """The local task; None: it names none that the ledger knows."""
+    fits: bool = True
+    """It shows what was agreed for each task that it can be read to name, as far as anything was."""
+    proof: bytes | None = None
+    """What it shows of that."""
+    expected: bool = False
+    """It may be of a task that was sent and whose id nobody has told yet."""
 
 
 def _read(headers: Headers, octets: bytes, url: str) -> tuple[Leg, Seen]:
@@ -190,10 +209,6 @@ def _read(headers: Headers, octets: bytes, url: str) -> tuple[Leg, Seen]:
     seen = see(headers, body or b"", url=url)
     seen = seen.unread(octets) if body is None else seen
     return parse_push(headers, body or b"")._replace(url=url), seen._replace(secrets=Secrets(seen.secrets))
-
-
-def _tokens(marks: Sequence[Credential]) -> set[str]:
-    return {mark["mac"] for mark in marks if mark["scheme"] == _TOKEN}
 
 
 class PushTransport(httpx.AsyncBaseTransport):
