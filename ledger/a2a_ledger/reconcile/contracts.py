@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from a2a_ledger.divergence.reading import content, json_object, members, ref, text
 from a2a_ledger.reconcile.bodies import compare_json
 from a2a_ledger.reconcile.report import Difference
+from a2a_ledger.reconcile.rewritten import served_instead, unplaced
 from a2a_ledger.reconcile.side import contract_of_task, same_card
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     _Captures: TypeAlias = "tuple[Record | None, Record | None]"
 
+_PROXY = "a proxy that rewrites cards"
 _HASH_SHOWN = len("sha256:") + 8
 
 
@@ -58,18 +60,26 @@ class ContractComparison:
         detail = f"A froze {hashes[0]}, B froze {hashes[1]}"
         stances = [side.stance for side in self._sides]
         if stances.count("agent") != 1:
-            detail += "; two clients of one agent may have met it before and after a change, in either order"
-            self._say("contracts-differ", "open", captures, detail, pointer)
+            if not self._explain_by_proxy(captures, detail, pointer):
+                detail += "; two clients of one agent may have met it before and after a change, in either order"
+                if self._differ_in_place_alone():
+                    detail += f", or one of them through {_PROXY}"
+                self._say("contracts-differ", "open", captures, detail, pointer)
             return
         agent = stances.index("agent")
         theirs = self.frozen[1 - agent] or {}
         cards = self._cards[agent]
         before = [card for card in cards.seen if card.served and card.n < self._sides[agent].begins]
+        frozen = unplaced(captures[1 - agent])
         if any(_shows(card, theirs) for card in before):
             changed = any(difference.weight == "stale" for difference in self.differences)
             detail += "; the agent served the client's before the task began"
             self._say("contracts-differ", "explained" if changed else "open", captures, detail, pointer)
-        elif cards.whole and all(card.form == theirs.get("form") for card in before):
+        elif frozen is not None and any(card.unplaced == frozen for card in before):
+            detail += f"; but for the urls of interfaces the agent served the client's before the task began: {_PROXY} "
+            detail += "would explain it, and its ledger, laid beside either side, would show it"
+            self._say("contracts-differ", "open", captures, detail, pointer)
+        elif cards.whole and frozen is not None and all(_is_comparable(card, theirs) for card in before):
             detail += (
                 f"; by the agent's whole record it never served the card that the client froze, {hashes[1 - agent]}"
             )
@@ -79,6 +89,28 @@ class ContractComparison:
                 "; whether the agent served the client's cannot be told: not all of its cards are shown, or comparable"
             )
             self._say("contracts-differ", "open", captures, detail, pointer)
+
+    def _explain_by_proxy(self, captures: _Captures, detail: str, pointer: str | None) -> bool:
+        """Say whether one of two clients is a proxy that served what the other froze, made from what itself froze."""
+        for place in (0, 1):
+            own, clients = self.frozen[place] or {}, self.frozen[1 - place] or {}
+            served = served_instead(self._cards[place].seen, own, clients, self._sides[place].begins)
+            if served is None:
+                continue
+            here, there = "AB"[place], "BA"[place]
+            detail += f"; {here} is a proxy, and served {there}'s, made from its own, at #{served.n}"
+            if served.unplaced is not None and served.unplaced == unplaced(captures[place]):
+                detail += ": they differ in the urls of interfaces alone, and are one contract"
+                self._say("contract-rewritten", "explained", captures, detail, pointer)
+            else:
+                detail += ": whether they differ in the urls of interfaces alone cannot be told, or they do not"
+                self._say("contracts-differ", "open", captures, detail, pointer)
+            return True
+        return False
+
+    def _differ_in_place_alone(self) -> bool:
+        a, b = (unplaced(side.capture) for side in self._sides)
+        return a is not None and a == b
 
     def _look_for_change(self, place: int) -> None:
         """Say whether this side's own record shows another card between the contract's and the task's first request."""
@@ -192,6 +224,11 @@ def _compare_contracts(a: JsonObject | None, b: JsonObject | None) -> Contracts:
 
 def _shows(card: CardSeen, frozen: JsonObject) -> bool:
     return card.form == frozen.get("form") and card.contract is not None and card.contract == frozen.get("hash")
+
+
+def _is_comparable(card: CardSeen, frozen: JsonObject) -> bool:
+    """Say whether it is known that this card is not the frozen one, and none that a proxy made that of."""
+    return card.form == frozen.get("form") and (card.contract is None or card.unplaced is not None)
 
 
 def _base(side: TaskSide, cards: Sequence[CardSeen], frozen: JsonObject) -> CardSeen | None:

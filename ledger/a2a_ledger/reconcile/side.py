@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from a2a_ledger.bundle import Bundle, read_bundle
-from a2a_ledger.divergence.reading import ADOPTED, BOUND, CAPTURED, CARD_FETCHED, MESSAGE, RECONSTRUCTED, text
+from a2a_ledger.divergence.reading import ADOPTED, BOUND, CAPTURED, CARD_FETCHED, MESSAGE, RECONSTRUCTED, ref, text
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.reconcile.rewritten import unplaced_of_card
 from a2a_ledger.verify import verify
 from a2a_ledger.verify.leaves import read_leaves
 from a2a_ledger.verify.proven import read_checkpoint
@@ -71,6 +72,8 @@ class CardSeen(NamedTuple):
     form: str
     etag: str | None
     served: bool
+    made_from: tuple[str, int] | None = None  # of a card that a proxy served: the fetch of the agent's
+    unplaced: JsonObject | None = None  # of a card that was served: its contract without the urls of interfaces
 
 
 class Side(Protocol):
@@ -170,6 +173,8 @@ def card_seen(record: Record) -> CardSeen | None:
         place = (_path(text(data, "url") or ""), *asked)
     else:
         return None
+    served = record.type == CARD_SERVED
+    fetch = ref(data, "fetch") if served else None
     return CardSeen(
         n=record.n,
         ref=(record.stream, record.ver),
@@ -179,7 +184,9 @@ def card_seen(record: Record) -> CardSeen | None:
         contract=text(data, "contract_hash"),
         form=text(data, "form") or "",
         etag=text(data, "etag"),
-        served=record.type == CARD_SERVED,
+        served=served,
+        made_from=None if fetch is None else (fetch["stream"], fetch["ver"]),
+        unplaced=unplaced_of_card(record) if served else None,
     )
 
 
