@@ -21,6 +21,7 @@ either nothing or a whole ledger (docs/format.md section 13).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -194,14 +195,16 @@ def staged(home: LedgerHome) -> Generator[tuple[LedgerHome, Callable[[], None]]]
     parent = home.root.parent
     stage = parent / f".{home.root.name}.new-{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        if not parent.is_dir():
+            parent.mkdir(parents=True, exist_ok=True)
+            sync(parent.parent)
         stage.mkdir(mode=0o700)
+        yield LedgerHome(stage), lambda: _put_in_place(stage, home.root)
     except OSError as e:
         raise StoreError(
-            f"{home.root}: a ledger cannot be made here ({e.strerror or e}); choose a place that this user may write to"
+            f"{home.root}: a ledger cannot be made here ({e.strerror or e}); choose a place that this user may write "
+            "to and that has room"
         ) from e
-    try:
-        yield LedgerHome(stage), lambda: _put_in_place(stage, home.root)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -212,4 +215,7 @@ def _put_in_place(stage: Path, root: Path) -> None:
     try:
         stage.rename(root)  # onto an empty directory this is atomic; a ledger made meanwhile makes it fail
     except OSError as e:
+        if e.errno not in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
+            raise
         raise StoreError(f"{root}: somebody else made a ledger here meanwhile ({e.strerror}); open it again") from e
+    sync(root.parent)  # else a cut of the power takes the name back, and what was acknowledged since with it

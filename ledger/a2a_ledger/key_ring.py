@@ -133,15 +133,28 @@ def reseal(ring: KeyRing, passphrase: bytes | None) -> list[Path]:
     """
     done: list[Path] = []
     for role in ring:
-        path, coming = key_file(ring.folder, role), ring.folder / f"{role}.pem.new"
+        path = key_file(ring.folder, role)
         if not path.exists():
             continue  # it lies elsewhere
-        coming.unlink(missing_ok=True)  # of a run that did not end
-        save_pem(coming, ring[role], passphrase)
-        coming.replace(path)
+        save_whole(path, ring[role], passphrase)
         done.append(path)
-    sync(ring.folder)
     return done
+
+
+def save_whole(path: Path, signer: Signer, passphrase: bytes | None) -> None:
+    """Put a key in the place of a key file: after a crash the one before is there or the new one, never half of it.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    coming = path.with_name(f"{path.name}.new")
+    try:
+        coming.unlink(missing_ok=True)  # of somebody who came to his end before it was whole
+        save_pem(coming, signer, passphrase)
+        coming.replace(path)
+        sync(path.parent)
+    except OSError as e:
+        raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
 
 
 def log_keys_here(folder: Path, origin: str, passphrase: Passphrase) -> Iterator[tuple[Path, Verifier]]:

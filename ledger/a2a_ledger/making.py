@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
+from a2a_ledger.durable import sync
 from a2a_ledger.errors import StoreError
 from a2a_ledger.events import KeyAdded, LedgerOpened
 from a2a_ledger.home import CONFIG, LedgerHome, staged
@@ -114,6 +115,7 @@ def _lay_out(stage: LedgerHome, name: str, config: str, entropy: Entropy) -> dic
     for role, signer in signers.items():
         save_pem(stage.keys / f"{role}.pem", signer)
     stage.config.write_text(config, encoding="utf-8")
+    sync(stage.config)
     return signers
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.errors import BusyError, ReadOnlyError, UsageError
+from a2a_ledger.errors import BusyError, ReadOnlyError, StoreError, UsageError
 from a2a_ledger.events import KeyAdded, KeyRetired, KeyRevoked
 from a2a_ledger.home import alone
-from a2a_ledger.key_ring import KeyRing, key_file, next_file, next_uri_file, save_uri
-from a2a_ledger.keys import KINDS, generate, handover_message, save_pem
+from a2a_ledger.key_ring import KeyRing, key_file, next_file, next_uri_file, save_uri, save_whole
+from a2a_ledger.keys import KINDS, generate, handover_message
 from a2a_ledger.signing.away import SocketSigner
 from a2a_ledger.store.log_keys import NOW, log_keys
 
@@ -158,12 +158,15 @@ def _make(ledger: ContractLedger, ring: KeyRing, role: str, to: Elsewhere | None
     """Make the next key of a role, durable before anybody hears of it; encrypted where the others are."""
     path, elsewhere = next_file(ring.folder, role), next_uri_file(ring.folder, role)
     for left in (path, elsewhere):
-        left.unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
+        try:
+            left.unlink(missing_ok=True)  # of a rotation that was given up: the log never named it
+        except OSError as e:
+            raise StoreError(f"{left}: cannot be removed ({e.strerror}); no key was replaced") from e
     if to is not None:
         save_uri(elsewhere, to.uri, to.signer.vkey)
         return to.signer
     new = generate(ledger.origin, ledger.entropy, KINDS[role])
-    save_pem(path, new, ring.sealing())
+    save_whole(path, new, ring.sealing())
     return new
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -129,9 +130,8 @@ def _check_files(place: Path, *, create: bool, read_only: bool) -> None:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(database, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
-            raise ReadOnlyError(
-                f"expected to be allowed to make a ledger in {place}, found: {error.strerror}"
-            ) from error
+            kind = ReadOnlyError if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS} else StoreError
+            raise kind(f"expected to be able to make a ledger in {place}, found: {error.strerror}") from error
     elif not (place / KEYS).exists() and not read_only and database.stat().st_size:
         raise MissingKeysError(
             f"expected the key store {place / KEYS} beside {DATABASE}, found none",

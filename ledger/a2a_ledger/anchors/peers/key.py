@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_ledger.events import KeyAdded
-from a2a_ledger.key_ring import KeyRing, next_file
-from a2a_ledger.keys import KINDS, generate, save_pem
+from a2a_ledger.key_ring import KeyRing, next_file, save_whole
+from a2a_ledger.keys import KINDS, generate
 
 if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
@@ -34,10 +34,8 @@ def make_peer_key(ledger: ContractLedger, mark: HighWaterMark) -> None:
         ring.take_up(ROLE)
         if ROLE in ring:
             return
-        path = next_file(ring.folder, ROLE)
-        path.unlink(missing_ok=True)  # of somebody who came to his end before the log named it
         new = generate(ledger.origin, ledger.entropy, KINDS[ROLE])
-        save_pem(path, new, ring.sealing())
+        save_whole(next_file(ring.folder, ROLE), new, ring.sealing())  # in the place of one that the log never named
         added = KeyAdded(key_id=new.key_id, public_key=new.verifier.public_key.hex(), role=ROLE, vkey=new.vkey)
         ledger.append([ledger.draft(added, stream="ledger")])
         ring.take_up(ROLE)
