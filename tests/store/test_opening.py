@@ -145,7 +145,7 @@ def test_refuses_a_newer_format(tmp_path: Path) -> None:
 
 def test_says_so_when_the_place_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="make a ledger in .*, found: Not a directory"):
+    with pytest.raises(StoreError, match=r"make a ledger in .*, found: Not a directory"):
         open_store(tmp_path / "file" / "ledger", origin=ORIGIN, create=True)
 
 
