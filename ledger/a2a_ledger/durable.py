@@ -1,4 +1,4 @@
-"""Files that are there whole after any crash, and stay there.
+"""Files that are there whole after any crash, and stay there (docs/format.md section 13.7).
 
 A rename within a folder is atomic; the folder itself has to be synced before the rename is sure to outlive a cut of
 the power. Every file beside the databases that is replaced (mark, notes, proofs, tiles) is written through here.

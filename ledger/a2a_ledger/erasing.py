@@ -1,6 +1,6 @@
 """Erasure: the content of one task is destroyed; its leaves, and all that was proved, stay as they are.
 
-The order is what makes a crash harmless (docs/format.md section 13.4): a note that it begins, new keys, the event,
+The order is what makes a crash harmless (docs/format.md section 13.6): a note that it begins, new keys, the event,
 a head over it, the rows wrapped again with holes, the old keys destroyed, both files freed of older octets, and last
 the note taken away. Every step can be done again, and whoever opens the ledger next to write does so.
 """
