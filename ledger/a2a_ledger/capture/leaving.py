@@ -18,7 +18,7 @@ from a2a_ledger.capture.failures import Failure
 from a2a_ledger.capture.off_loop import size_of, worked
 from a2a_ledger.capture.outside import as_said, is_outside
 from a2a_ledger.capture.recorder import Peer, attribute, interface_used, message_event, see
-from a2a_ledger.capture.redact import Secrets
+from a2a_ledger.capture.redact import NONE, Secrets
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.whole import begun
@@ -27,11 +27,12 @@ from a2a_ledger.events import TaskAdopted
 from a2a_ledger.wire import message_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from a2a_ledger.capture.arrival import Arrivals
     from a2a_ledger.capture.bound import BoundCard, Call
     from a2a_ledger.capture.card_record import CardAsk
+    from a2a_ledger.capture.credentials import ApiKeyPlace
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.own_route import Waiting
     from a2a_ledger.capture.redacted import Seen
@@ -45,6 +46,16 @@ _log = logging.getLogger(__name__)
 
 _MAX_NAME = 256
 _MAX_URL = 1024
+
+
+class Before(NamedTuple):
+    """The exchange that a request follows, as a redirect of it told: whose word is awaited stays the same."""
+
+    peer: str
+    stream: str
+    secrets: Secrets
+    at: str
+    """The url that answered with the redirect."""
 
 
 class Outgoing(NamedTuple):
@@ -64,6 +75,8 @@ class Outgoing(NamedTuple):
     """What follows the body and was too long to be held."""
     is_unread: bool = False
     """The body is in a content coding that cannot be taken off: it says nothing, and all of it is withheld."""
+    before: Before | None = None
+    """What a redirect led here: it is the same send, decided there, with the same secrets."""
 
 
 async def call_of(  # noqa: PLR0913 - what is known of a request before it leaves
@@ -117,29 +130,26 @@ async def open_exchange(
     Raises:
         LedgerError: it could not be recorded.
     """
-    leg = outgoing.leg
-    bound, peer = (call.bound, call.peer) if call else arrivals.card_for(leg, outgoing.headers)
-    peer = peer if card is None else card.peer
-    known = desk.cards.schemes.of(peer)
-    schemes = bound.schemes if bound else known.table
+    leg, carried = outgoing.leg, outgoing.before.secrets if outgoing.before is not None else NONE
+    bound, peer, schemes, places = _whose(desk, arrivals, outgoing, call, card)
     size = size_of(outgoing.headers, outgoing.body)
     readable = b"" if outgoing.is_unread else outgoing.body
 
     def read() -> tuple[Seen, bool]:
-        seen = see(outgoing.headers, readable, url=leg.url, schemes=schemes, places=known.places)
+        seen = see(outgoing.headers, readable, url=leg.url, schemes=schemes, places=places)
         outside = call is None and is_outside(desk.ledger.store, leg, readable)
         seen = as_said(seen._replace(wire=outgoing.wire, tail=outgoing.tail), leg, outside=outside, url=leg.url)
         return seen.unread(outgoing.body) if outgoing.is_unread else seen, outside
 
     seen, outside = await worked(size, read)
-    secrets = Secrets(seen.secrets)
+    secrets = Secrets(seen.secrets).with_more(carried)
     leg = await worked(size, partial(without_secrets, leg, secrets))
     exchange = Exchange(desk, arrivals, leg, peer, f"peer:{peer}", secrets=secrets, outside=outside, card=card)
     if seen.secrets:  # the first credential of a peer makes its redaction key, which waits for the disk
         await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
     exchange.stream, opening = await _opening(desk, peer, outgoing._replace(leg=leg), call)
     recorded = partial(message_event, leg, seen, peer=peer, at=desk.ledger, http_method=outgoing.http_method)
-    event, blobs = await worked(size, partial(recorded, redactor=desk.redact))
+    event, blobs = await worked(size, partial(recorded, known=carried, redactor=desk.redact))
     if call is not None and call.captures:
         offered = sorted({mark["scheme"] for mark in event.credential or ()})
         clean = without_secrets(leg, seen.secrets, with_url=True)
@@ -162,6 +172,22 @@ async def open_exchange(
             await never_sent(exchange, writing, "other", f"the request was stopped before it was sent: {error}")
         raise
     return exchange
+
+
+def _whose(
+    desk: Desk, arrivals: Arrivals, outgoing: Outgoing, call: Call | None, card: CardAsk | None
+) -> tuple[BoundCard | None, str, Mapping[str, object], tuple[ApiKeyPlace, ...]]:
+    """Return the card that a request is made on, the peer, and where its credentials may stand.
+
+    Behind a redirect the peer is the one that sent it there, and the keys may be those of either place.
+    """
+    bound, peer = (call.bound, call.peer) if call else arrivals.card_for(outgoing.leg, outgoing.headers)
+    if outgoing.before is not None:
+        here, first = desk.cards.schemes.of(peer), desk.cards.schemes.of(outgoing.before.peer)
+        return None, outgoing.before.peer, first.table, (*first.places, *here.places)
+    peer = peer if card is None else card.peer
+    known = desk.cards.schemes.of(peer)
+    return bound, peer, bound.schemes if bound else known.table, known.places
 
 
 async def _record(desk: Desk, call: Call | None, opening: Draft | None, request: Draft) -> list[Appended]:
@@ -203,6 +229,8 @@ async def _opening(desk: Desk, peer: str, outgoing: Outgoing, call: Call | None)
     """Return the stream of this exchange, and the event that opens an adopted task if it needs one."""
     if call is not None:
         return f"task:{call.task}", None
+    if outgoing.before is not None:
+        return outgoing.before.stream, None
     leg, store, url = outgoing.leg, desk.ledger.store, desk.views.of(peer).url
     found = attribute(store, leg, outgoing.body, peer=Peer(peer, url), current=task_of_context(store, peer))
     if found.task is not None:

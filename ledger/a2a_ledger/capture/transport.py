@@ -25,12 +25,13 @@ from a2a_ledger.capture.claims import task_of_context
 from a2a_ledger.capture.coding import can_unpack, codings_of
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.found_cards import JsonAnswer
-from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
+from a2a_ledger.capture.leaving import Before, Outgoing, call_of, open_exchange
 from a2a_ledger.capture.method_card import AGAIN, MethodRoute, answer_with, answers_with_card, method_ask
 from a2a_ledger.capture.off_loop import read_plain, size_of, worked
 from a2a_ledger.capture.own_route import Waiting, nobody_waits
 from a2a_ledger.capture.received import ReceivedBody, octets_of
 from a2a_ledger.capture.recorder import is_stream
+from a2a_ledger.capture.redact import Secrets
 from a2a_ledger.capture.route import OURS, REDIRECTED, Hop, Redirected, Route, as_read, pairs, redirected_from, safe
 from a2a_ledger.capture.routed import Routed
 from a2a_ledger.capture.served_cookies import ServedCookies
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OK = 200
+LED_HERE = "a2a_ledger_led_here"
+"""Extension of a request that a redirect led on: the exchange before it."""
+
 _JSON = {"content-type": "application/json"}
 _FRESH = ("no-cache", "no-store", "max-age=0")
 _DRAIN_SECONDS = 2.0
@@ -114,7 +118,8 @@ class GuardTransport(httpx.AsyncBaseTransport):
             return await self._call_for_card(request, leg, body)
         with self._desk.failing_as_chosen():
             if body is None:
-                exchange = await self._open_unread(Outgoing(leg, headers, octets, request.method, is_unread=True))
+                outgoing = Outgoing(leg, headers, octets, request.method, is_unread=True, before=_before(request))
+                exchange = await self._open_unread(outgoing)
             else:
                 exchange = await self._open(request, leg, body)
         if exchange is None:
@@ -245,7 +250,8 @@ class GuardTransport(httpx.AsyncBaseTransport):
     async def _asked(self, request: httpx.Request, leg: Leg) -> CardAsk:
         """Read a call for a card as it is asked now, for the peer whose card lists the url that is called."""
         desk = self._desk
-        peer = self._arrivals.card_for(leg, pairs(request.headers))[1]
+        before = _before(request)
+        peer = before.peer if before is not None else self._arrivals.card_for(leg, pairs(request.headers))[1]
         url = desk.views.of(peer).url or agent_card_url(leg.url)
         places = desk.cards.schemes.places_of(peer)
         ask = method_ask(leg, pairs(request.headers), peer=Peer(peer, url), places=places, served=self._served)
@@ -281,12 +287,14 @@ class GuardTransport(httpx.AsyncBaseTransport):
             pairs(request.headers),
             self._served,
         )
-        call = await call_of(self._sends, self._arrivals, leg, body, is_send=is_send, waiting=here)
+        before, call = _before(request), None
+        if before is None:
+            call = await call_of(self._sends, self._arrivals, leg, body, is_send=is_send, waiting=here)
         if call is not None and call.pin is not None:
             _ask_for_extension(request)
         if "accept-encoding" in request.headers:
             request.headers["accept-encoding"] = "identity"  # what is recorded is what is read
-        outgoing = Outgoing(leg, pairs(request.headers), body, request.method)
+        outgoing = Outgoing(leg, pairs(request.headers), body, request.method, before=before)
         return await open_exchange(self._desk, self._arrivals, outgoing, call, card)
 
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
@@ -298,6 +306,9 @@ class GuardTransport(httpx.AsyncBaseTransport):
             raise
         headers = pairs(response.headers)
         head_came(self._desk, exchange, headers)
+        if response.has_redirect_location:  # a new mapping: the application may use its own for other requests
+            before = Before(exchange.peer, exchange.stream, Secrets.of(exchange.secrets), str(request.url))
+            request.extensions = {**request.extensions, LED_HERE: before}
         if not can_unpack(codings_of(headers)):
             if response.status_code >= httpx.codes.BAD_REQUEST:
                 forget_sent(exchange.peer)
@@ -355,6 +366,12 @@ class GuardTransport(httpx.AsyncBaseTransport):
                 raise divergence from error
         except LedgerError as unrecorded:
             _log.error("what came of an answer that failed was not recorded: %s", unrecorded)
+
+
+def _before(request: httpx.Request) -> Before | None:
+    """Return the exchange that a request follows a redirect of; None: it follows none, or is tried where it was."""
+    before = request.extensions.get(LED_HERE)
+    return before if isinstance(before, Before) and before.at != str(request.url) else None
 
 
 def _ask_for_extension(request: httpx.Request) -> None:
