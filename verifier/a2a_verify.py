@@ -1896,10 +1896,15 @@ class Term:
     added: int
     retired: int = MAX_SIZE
     revoked: int = MAX_SIZE
+    revoked_by: int = -1  # log index of the first revocation
 
     def covers(self, size: int) -> bool:
         """Say whether the key speaks for a head of this size."""
         return self.added < size <= min(self.retired, self.revoked)
+
+    def lapsed(self, n: int) -> bool:
+        """Say whether it spoke for an event at this index, and no more since a revocation that was logged later."""
+        return self.added < n <= self.retired and self.revoked < n < self.revoked_by
 
 
 class Keys:
@@ -1921,6 +1926,11 @@ class Keys:
     def speaking(self, role: str, size: int) -> list[Key]:
         """Return the keys that speak for a role at a size."""
         return [term.key for term in self.terms.values() if term.role == role and term.covers(size)]
+
+    def spoke(self, role: str, n: int) -> list[Key]:
+        """Return the keys that spoke for a role at an index, those too that were revoked there later."""
+        terms = [term for term in self.terms.values() if term.role == role]
+        return [term.key for term in terms if term.covers(n) or term.lapsed(n)]
 
     def _add(self, record: Record) -> None:
         data = cast("dict[str, str]", record.data)
@@ -1953,6 +1963,7 @@ class Keys:
         else:
             fault = fault or size >= term.revoked
             term.revoked = min(term.revoked, size)
+            term.revoked_by = record.n if term.revoked_by < 0 else term.revoked_by
         if fault:  # what is usable of it counts all the same: no key speaks for longer by a fault
             raise RefusedError("ends a key that was added otherwise, or that has ended already")
 
@@ -2499,16 +2510,22 @@ def check_findings(bundle: Bundle, shown: Shown, keys: Keys) -> None:
             bundle.fault("R", f"{name}: no finding of the bundle has it")
 
 
+def _open_finding(raw: bytes, name: str, record: Record, shown: Shown, keys: Keys) -> Statement:
+    statement, payload = open_statement(raw, keys.spoke("statement", record.n))
+    if not {key.vkey for key in keys.speaking("statement", record.n)}.intersection(statement.signers):
+        shown.open.append(f"{name}: its signer was revoked later, for a size before it: others could sign it too")
+    if record.whole.get("statement") != raw or sha256(payload).hex() != record.data["statement_sha256"]:
+        raise RefusedError(f"is not the statement that {record.file} holds")
+    return statement
+
+
 def _check_finding(bundle: Bundle, name: str, record: Record, shown: Shown, keys: Keys) -> None:
     data = record.data
     of_peer = data["rule_class"] == "card" or data["rule"] == "weaker-authorization"
     place = f"findings:peer:{data['peer']}" if of_peer else f"findings:{data.get('task')}"
     if record.stream != place or (of_peer and "task" in data):
         raise RefusedError(f"is recorded in {record.stream[:80]}, expected {place[:80]}")
-    raw = bundle.read(name)
-    statement, payload = open_statement(raw, keys.speaking("statement", record.n))
-    if record.whole.get("statement") != raw or sha256(payload).hex() != data["statement_sha256"]:
-        raise RefusedError(f"is not the statement that {record.file} holds")
+    statement = _open_finding(bundle.read(name), name, record, shown, keys)
     _check_predicate(statement, record, shown)
     indexes, refs = cast("list[int]", data["evidence_index"]), cast("list[Json]", data["evidence"])
     if not len(indexes) == len(refs) == len(statement.subjects) or indexes != sorted(set(indexes)):

@@ -35,6 +35,7 @@ class KeyTerm(NamedTuple):
     added: int  # index of its key.added.v1
     retired: int | None
     revoked: int | None  # the size that the revocation states
+    revoked_by: int | None = None  # index of its first key.revoked.v1
 
     def covers(self, size: int) -> bool:
         """Say whether the key speaks for a head of this size, or for an event at index size - 1."""
@@ -43,6 +44,11 @@ class KeyTerm(NamedTuple):
             and (self.retired is None or size <= self.retired)
             and (self.revoked is None or size <= self.revoked)
         )
+
+    def lapsed(self, size: int) -> bool:
+        """Say whether the key spoke for an event at this index when it was logged, and no more since a revocation."""
+        behind = self.revoked_by is not None and size < self.revoked_by
+        return behind and not self.covers(size) and self._replace(revoked=None).covers(size)
 
     def why_not(self, size: int) -> str:
         """Say why the key does not speak for a head of this size, of one that it signed."""
@@ -65,6 +71,10 @@ class Keys:
     def speaking(self, role: str, size: int) -> list[Verifier]:
         """Return the keys that speak for a role at a size."""
         return [term.key for term in self.terms if term.role == role and term.covers(size)]
+
+    def lapsed(self, role: str, size: int) -> list[KeyTerm]:
+        """Return the keys that spoke for a role at a size until a revocation that was logged behind it."""
+        return [term for term in self.terms if term.role == role and term.lapsed(size)]
 
     def handed_over(self) -> dict[str, Verifier]:
         """Return, by the vkey of each key, the one that handed over to it while that spoke for its role itself."""
@@ -135,7 +145,7 @@ def _take_added(keys: Keys, data: JsonObject, n: int, origin: str, key: Verifier
 
 def _take_end(keys: Keys, term: KeyTerm, event: str, data: JsonObject, n: int) -> str:
     """End a key's term; the smallest size counts."""
-    retired, revoked, fault = term.retired, term.revoked, ""
+    retired, revoked, revoked_by, fault = term.retired, term.revoked, term.revoked_by, ""
     if event == RETIRED:
         fault = "the key is retired already" if retired is not None else ""
         retired = n if retired is None else min(retired, n)
@@ -145,7 +155,9 @@ def _take_end(keys: Keys, term: KeyTerm, event: str, data: JsonObject, n: int) -
             return f"expected a size, found {size!a:.40}"
         fault = f"the key is revoked already, behind size {revoked}" if revoked is not None and size >= revoked else ""
         revoked = size if revoked is None else min(revoked, size)
-    keys.terms[keys.terms.index(term)] = term._replace(retired=retired, revoked=revoked)
+        revoked_by = n if revoked_by is None else min(revoked_by, n)
+    ended = term._replace(retired=retired, revoked=revoked, revoked_by=revoked_by)
+    keys.terms[keys.terms.index(term)] = ended
     return fault
 
 

@@ -136,9 +136,10 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
     keys = read_keys(story.keys, ledger.origin)
     differences = list(run.compared)
     gone = later_holes({**found, **{record.n: record for record in story.all}}).unread
+    doubts: list[str] = []
     for record in violations:
         try:
-            open_finding(record.content("statement") or b"", record, keys)
+            doubts.append(open_finding(record.content("statement") or b"", record, keys).doubt)
         except LedgerError as problem:
             differences.append(Difference(record.n, "signature", "a signed statement", str(problem)))
     if gone:
@@ -150,7 +151,7 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
         decisions=run.decisions,
         violations=tuple(violations),
         differences=tuple(sorted(differences)),
-        notes=(run.missing,) if run.missing else (),
+        notes=tuple(note for note in (run.missing, *doubts) if note),
         unread=tuple(gone),
         rules=f"rule set {RULE_SET}, profile {ledger.profile.name}",
     )

@@ -16,6 +16,8 @@ from a2a_ledger.key_ring import KeyRing, key_file, next_file, next_uri_file, sav
 from a2a_ledger.keys import KINDS, generate, handover_message
 from a2a_ledger.signing.away import SocketSigner
 from a2a_ledger.store.log_keys import NOW, log_keys
+from a2a_ledger.verify.rerun import VIOLATION
+from a2a_ledger.verify.signed import lapsed_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -37,6 +39,8 @@ class Rotated(NamedTuple):
     new: Verifier | None
     size: int
     """Of the log afterwards: the first head under the new key."""
+    lapsed: int = 0
+    """How many recorded findings have no signer any more that counts."""
 
 
 class Elsewhere(NamedTuple):
@@ -124,7 +128,7 @@ def _revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
     end = KeyRevoked(key_id=key_id, role=term.role, vkey=term.key.vkey, size=size)
     if term.role == "witness" or not term.covers(NOW):
         _append(ledger, end)
-        return Rotated(term.role, [term.key], None, _signed(ledger))
+        return Rotated(term.role, [term.key], None, _signed(ledger), _lapsed(ledger, term.role))
     ring = _ring(ledger)
     old = ring.get(term.role)
     old = None if isinstance(old, SocketSigner) else old  # which signs no hand-over
@@ -132,7 +136,17 @@ def _revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
         new = _make(ledger, ring, term.role)
         _append(ledger, _addition(ledger.origin, term.role, new, old), end)
         _put_in_place(ring, term.role)
-    return Rotated(term.role, [term.key], new.verifier, _signed(ledger))
+    return Rotated(term.role, [term.key], new.verifier, _signed(ledger), _lapsed(ledger, term.role))
+
+
+def _lapsed(ledger: ContractLedger, role: str) -> int:
+    """Count the findings that lost their signer by revocations."""
+    if role != "statement":
+        return 0
+    store = ledger.store
+    records = (record for stream in store.streams("findings:") for record in store.read_stream(stream))
+    found = ((record.n, record.content("statement") or b"") for record in records if record.type == VIOLATION)
+    return lapsed_findings(found, log_keys(store))
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.keys import handover_message, key_id
 from a2a_ledger.note import SignatureLine
+from tests.conformance.finding_cases import FINDING, STATEMENT
 from tests.conformance.material import log, stranger
-from tests.conformance.remaking import Remaking
+from tests.conformance.remaking import Remaking, enveloped, payload_of
 from tests.conformance.table import Made, row
 
 if TYPE_CHECKING:
@@ -192,7 +193,12 @@ def _ends() -> Iterator[Row]:
     # It spoke at the finding's index, and until then.
     yield ended("statement_key_retired", recipe=partial(_made, partial(_end, role="statement")))
     recipe = partial(_made, partial(_end, role="statement", size=15))
-    yield ended("statement_key_revoked_before_fail", recipe=recipe, invalid="R")
+    # The finding was logged before the revocation: its signer counts no more, and what replay finds again is not false.
+    yield ended("statement_key_revoked_before_notproven", recipe=recipe, unproven="R")
+    recipe = partial(_made, _revoked_and_false)
+    yield ended("statement_key_revoked_before_a_false_finding_fail", recipe=recipe, invalid="R", missed="R")
+    recipe = partial(_made, _revoked_and_by_stranger)
+    yield ended("statement_key_revoked_and_finding_by_stranger_fail", recipe=recipe, invalid="R")
     yield ended("statement_key_revoked_behind", recipe=partial(_made, partial(_end, role="statement", size=16)))
     # Ends that cannot be: what is usable of them counts all the same.
     yield silent("log_key_retired_twice_fail", recipe=partial(_made, _twice), invalid="I L")
@@ -203,6 +209,21 @@ def _ends() -> Iterator[Row]:
     yield ended(
         "key_revoked_below_zero_fail", recipe=partial(_made, partial(_end, role="statement", size=-1)), invalid="I"
     )
+
+
+def _revoked_and_false(made: Remaking) -> None:
+    """Let the key sign that the finding is less certain than the rules find it."""
+    _end(made, "statement", size=15)
+    before = payload_of(made.files[STATEMENT])
+    after = before.replace(b'"certainty":"certain"', b'"certainty":"suspected"')
+    assert after != before
+    made.put_statement(FINDING, enveloped(after, log().signers["statement"]), before, after)
+    made.data(FINDING, certainty="suspected")
+
+
+def _revoked_and_by_stranger(made: Remaking) -> None:
+    _end(made, "statement", size=15)
+    made.signers["statement"] = stranger(log().origin)
 
 
 def _wrong_role() -> Iterator[Row]:

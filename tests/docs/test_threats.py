@@ -59,7 +59,7 @@ ATTACKS = {
     "thief of the statement or export key": [
         "evidence/test_false_records.py::test_an_invented_finding_is_refuted",
         "case:export_key_revoked_fail",
-        "case:statement_key_revoked_before_fail",
+        "case:statement_key_revoked_before_notproven",
         "evidence/test_cut.py::test_a_retirement_cannot_be_left_out_of_the_middle",
     ],
     "several clients behind one observing proxy": [

@@ -12,8 +12,10 @@ from a2a_ledger.audit import audit_ledger
 from a2a_ledger.checkpoint import checkpoint_of, open_checkpoint
 from a2a_ledger.errors import BusyError, ReadOnlyError, UsageError
 from a2a_ledger.export import export_task
-from a2a_ledger.keys import load_pem, parse_vkey, verify_handover
+from a2a_ledger.key_events import KeyTerm
+from a2a_ledger.keys import generate, load_pem, parse_vkey, verify_handover
 from a2a_ledger.ledger import ContractLedger
+from a2a_ledger.replay import replay_task
 from a2a_ledger.rotation import revoke, rotate
 from a2a_ledger.store.log_keys import log_keys
 from tests.evidence.forging import judged
@@ -166,6 +168,39 @@ def test_a_revoked_key_is_followed_by_one_that_its_readers_have_to_be_given(tmp_
     assert judged(before, old.vkey).verdict == "verified"  # which does not show the revocation
     assert judged(after, old.vkey).claim("L").status == "INVALID"
     assert judged(after, done.new.vkey).verdict == "verified"
+
+
+def test_findings_that_a_revoked_key_signed_before_are_not_proven_and_counted(tmp_path: Path) -> None:
+    with open_at(tmp_path) as ledger:
+        log_key, old, story = ledger.signers["log"].vkey, ledger.signers["statement"], dispute(ledger)
+        ledger.catch_up()
+        before = export_task(ledger, story.tasks["t1"]).data
+        done = revoke(ledger, old.key_id, 5)
+        after = export_task(ledger, story.tasks["t1"]).data
+        audited = audit_ledger(ledger)
+        replayed = replay_task(ledger, story.tasks["t1"])
+    assert done.lapsed == 1
+    assert judged(before, log_key).verdict == "verified"
+    report = judged(after, log_key)
+    assert report.verdict == "not proven"
+    assert "revoked from size 5 on: who else held that key could sign it too" in report.claim("R").detail
+    assert "1 findings again, equal byte for byte" in report.claim("R").detail
+    assert report.claim("R").settle.endswith("a bundle of before under an anchored checkpoint")
+    assert audited.faults == ()
+    assert [
+        note for note in audited.notes if note.startswith("1 finding was signed by a statement key behind the size")
+    ]
+    assert replayed.differences == ()
+    assert "revoked from size 5" in replayed.notes[0]
+
+
+def test_a_key_speaks_no_more_for_what_is_logged_behind_its_revocation() -> None:
+    """By two revocations, at 20 for sizes above 18 and at 30 for those above 5."""
+    key = generate("acme/audit-00112233", lambda size: bytes(range(size))).verifier
+    term = KeyTerm("statement", key, added=1, retired=None, revoked=5, revoked_by=20)
+    assert [n for n in (1, 2, 5, 6, 19, 20, 25) if term.covers(n)] == [2, 5]
+    assert [n for n in (1, 2, 5, 6, 19, 20, 25) if term.lapsed(n)] == [6, 19]
+    assert not term._replace(retired=10).lapsed(11)
 
 
 def test_a_key_that_was_retired_may_be_revoked_later_and_needs_no_successor(tmp_path: Path) -> None:

@@ -318,13 +318,25 @@ class EventPass:
 
     def tags_of_row(self, row: Row) -> Iterator[tuple[int, str]]:
         """Yield (log index, lookup tag) for one raw row of events, nothing if it cannot be read."""
+        for record, _ in self._read_again(row):
+            for tag in tags_of(record.stream, record.type, record.data):
+                yield record.n, tag
+
+    def statements(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (log index, envelope) of each finding, going over all rows again."""
+        for row in self._raw.rows("ledger_events"):
+            if str(row[1]).startswith("findings:"):
+                for record, inline in self._read_again(row):
+                    if record.type == "violation.detected.v1":
+                        yield record.n, self._content(record, "statement", inline)
+
+    def _read_again(self, row: Row) -> Iterator[tuple[Record, Mapping[bytes, tuple[Part, ...]]]]:
+        """Yield the record of one raw row with the parts in it, nothing if it cannot be read."""
         try:
-            salt, raw, _ = unpack_container(row[6], self._place(row[1], row[2]), self._keys.boxes)
-            record = read_record(salt, raw, n=cast("int", row[0]) - 1, trusted=True)
+            salt, raw, inline = unpack_container(row[6], self._place(row[1], row[2]), self._keys.boxes)
+            yield read_record(salt, raw, n=cast("int", row[0]) - 1, trusted=True), inline
         except (FormatError, MissingKeysError):
             return
-        for tag in tags_of(record.stream, record.type, record.data):
-            yield record.n, tag
 
     def _fault(self, kind: str, position: int | None, detail: str) -> None:
         self._faults.append(Fault(kind, position, detail))

@@ -47,11 +47,13 @@ from a2a_ledger.codec import erased_versions, says_erased
 from a2a_ledger.erasing import ERASING
 from a2a_ledger.migrating import MIGRATING
 from a2a_ledger.store.schema import BLOBS, EVENTS, TAGS, TILES, TRACKING, row_digest
+from a2a_ledger.verify.signed import LAPSED, lapsed_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from a2a_ledger.events import Json
+    from a2a_ledger.key_events import Keys
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import RawTables, Store
@@ -179,6 +181,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
             except Exception as problem:  # noqa: BLE001 - a damage that stops one step must not stop the others
                 faults.append(Fault("database", None, said(problem)))
         heads.notes += _storage_notes(keys.fact_names(), events)
+        heads.notes += _lapsed_notes(heads.keys, events)
     for view in views:
         faults += _differences(view)
     return AuditReport(
@@ -214,6 +217,17 @@ def _storage_notes(facts: list[str], events: EventPass) -> list[str]:
             "`a2a-ledger migrate` ends it"
         )
     return notes
+
+
+def _lapsed_notes(keys: Keys, events: EventPass) -> list[str]:
+    """Say how many findings lost their signer by a revocation; it takes another pass, which is rarely needed."""
+    if all(term.role != "statement" or term.revoked is None for term in keys.terms):
+        return []
+    count = lapsed_findings(events.statements(), keys)
+    if not count:
+        return []
+    what = "1 finding was" if count == 1 else f"{count} findings were"
+    return [f"{what} signed by a statement key behind the size that it was later revoked for: {LAPSED}"]
 
 
 def _pass(raw: RawTables, events: EventPass, progress: Callable[[int, int], None] | None) -> list[Fault]:

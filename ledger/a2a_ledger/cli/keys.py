@@ -124,6 +124,10 @@ def revoke_key(session: Session, *, key_id: str, size: int) -> None:
     One that is in force gets a successor. Choose the newest size that somebody else has anchored before: what
     was only signed since may be a thief's. Readers do not follow a hand-over by a key that is revoked from there
     on: give them the new key as you gave them the first one.
+
+    Findings that a statement key signed behind SIZE are not signed again. Bundles made from now on show the
+    revocation, and their readers answer NOT PROVEN for such a finding; one made before stays as it was, so keep
+    it, best under a head that others hold. What an export key signed before is not undone either: export again.
     """
     from a2a_ledger.rotation import revoke  # noqa: PLC0415 - a heavy import belongs to the verb
 
@@ -181,12 +185,17 @@ def _say_replaced(session: Session, done: Rotated) -> None:
     old = [key.vkey for key in done.old]
     if session.as_json:
         new = done.new.vkey if done.new else None
-        print_json({"role": done.role, "old": old, "new": new, "size": done.size})
+        print_json({"role": done.role, "old": old, "new": new, "size": done.size, "lapsed": done.lapsed})
         return
     for vkey in old:
         click.echo(f"{done.role} key {vkey.split('+')[1]} has ended.")
     if done.new is not None:
         click.echo(f"It is followed by:\n{done.new.vkey}")
+    if done.lapsed:
+        from a2a_ledger.verify.signed import LAPSED  # noqa: PLC0415 - a heavy import belongs to the verb
+
+        what = "1 recorded finding has" if done.lapsed == 1 else f"{done.lapsed} recorded findings have"
+        note(f"{what} no signer any more that counts: {LAPSED}.")
 
 
 keys.add_command(serve_keys)

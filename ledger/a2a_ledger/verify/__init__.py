@@ -53,7 +53,7 @@ from a2a_ledger.verify.proven import (
     read_checkpoint,
 )
 from a2a_ledger.verify.report import LETTERS, REQUIRED, Claim, Report, verdict_of
-from a2a_ledger.verify.rerun import Rerun
+from a2a_ledger.verify.rerun import VIOLATION, Rerun
 from a2a_ledger.verify.scope import Scope, scope_of
 from a2a_ledger.verify.shown import Shown
 from a2a_ledger.verify.signed import ExportStatement, check_export_signature, check_statements, read_claims
@@ -283,7 +283,10 @@ class _Examination:
         self._say("R", faults, rerun.summary())
         if left and not faults:
             detail = f"{_some(left)}; as far as it goes: {rerun.summary()}"
-            self.claims["R"] = Claim("R", "NOT PROVEN", detail, "a bundle with these events and parts")
+            settle = "a bundle with these events and parts"
+            if any(keys.lapsed("statement", record.n) for record in shown.of_type(VIOLATION)):
+                settle += "; of a signer revoked since, a bundle of before under an anchored checkpoint"
+            self.claims["R"] = Claim("R", "NOT PROVEN", detail, settle)
         return rerun.not_established
 
     def _judge_peer(self, shown: Shown, checkpoint: Checkpoint, scope: Scope) -> str:

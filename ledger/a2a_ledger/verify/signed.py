@@ -6,8 +6,9 @@ the checkpoint that covers those events: under a checkpoint that the reader trus
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_ledger.bundle import (
     CLAIMS,
@@ -34,13 +35,16 @@ if TYPE_CHECKING:
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.key_events import Keys
-    from a2a_ledger.statement import Statement
+    from a2a_ledger.statement import Opened, Statement
     from a2a_ledger.verify.leaves import ShownLeaf
     from a2a_ledger.verify.scope import Scope
     from a2a_ledger.verify.shown import Shown
 
 EXPORT: Final = BASE_URI + "export/v1"
 """Predicate type of `data/export.dsse.json`."""
+
+LAPSED: Final = "a reader of a bundle that shows the revocation answers NOT PROVEN, where judging again finds them"
+"""What findings come to whose signer was revoked behind them."""
 
 _VIOLATION_TYPE = "violation.detected.v1"
 _PEER_WIDE = "weaker-authorization"  # of all rules the one that is about many tasks of a peer
@@ -172,7 +176,7 @@ def check_statements(
     """Check the place and the signed statement of each finding that is shown (claim R).
 
     Returns:
-        Faults, and what cannot be checked since the leaves that a finding about a peer rests on are not shown.
+        Faults, and what stays open: leaves that a finding about a peer rests on are not shown, or its signer lapsed.
     """
     faults: list[str] = []
     left: list[str] = []
@@ -185,7 +189,8 @@ def check_statements(
             continue
         try:
             _check_place(record)
-            statement = open_finding(bundle.read(name), record, keys)
+            statement, doubt = open_finding(bundle.read(name), record, keys)
+            left += [doubt] if doubt else []
             _check_predicate(statement, record, shown)
             left += _check_subjects(statement, record, shown, leaves)
         except LedgerError as problem:
@@ -212,18 +217,58 @@ def _check_place(record: Record) -> None:
         raise FormatError(f"{record_file(record.n)}: rule {name[:80]} is recorded in {record.stream}, expected {place}")
 
 
-def open_finding(raw: bytes, record: Record, keys: Keys) -> Statement:
+class SignedFinding(NamedTuple):
+    """The statement in a finding's envelope, and why its signature proves nothing any more; "" where it does."""
+
+    statement: Statement
+    doubt: str
+
+
+def open_finding(raw: bytes, record: Record, keys: Keys) -> SignedFinding:
     """Return the statement in a finding's envelope, signed by the key that speaks for statements there.
+
+    A key that spoke there when the finding was logged, and was revoked later for a size before it, signed what anybody
+    with that key could sign by now: the finding is not refuted by it, and not proven.
 
     Raises:
         FormatError: It is not the statement that the record names.
         SignatureError: No such key signed it.
     """
     parse_canonical(raw)  # an envelope of ours has one spelling
-    opened = open_envelope(raw, keys.speaking("statement", record.n))
+    opened, doubt = _open(raw, record.n, keys)
     if record.content("statement") != raw or sha256(opened.payload).hexdigest() != record.data.get("statement_sha256"):
         raise FormatError(f"not the statement that {record_file(record.n)} holds")
-    return parse_statement(opened.payload)
+    return SignedFinding(parse_statement(opened.payload), doubt)
+
+
+def _open(raw: bytes, n: int, keys: Keys) -> tuple[Opened, str]:
+    """Open the envelope of the finding at log index n; say why its signer counts no more, "" where one counts."""
+    lapsed = keys.lapsed("statement", n)
+    try:
+        return open_envelope(raw, keys.speaking("statement", n)), ""
+    except SignatureError:
+        if not lapsed:
+            raise
+    opened = open_envelope(raw, [term.key for term in lapsed])
+    term = next(term for term in lapsed if term.key == opened.signers[0])
+    return opened, (
+        f"finding {n} is signed by {term.key.name}+{term.key.key_id}, which event {term.revoked_by}, logged later, "
+        f"revoked from size {term.revoked} on: who else held that key could sign it too"
+    )
+
+
+def lapsed_findings(statements: Iterable[tuple[int, bytes]], keys: Keys) -> int:
+    """Return how many findings have a signer that spoke for them once, and was revoked since.
+
+    Args:
+        statements: the envelope of each finding, with the finding's log index.
+        keys: what the log says of its keys.
+    """
+    count = 0
+    for n, raw in statements:
+        with suppress(LedgerError):  # what is no statement at all is a fault that others name
+            count += bool(_open(raw, n, keys)[1])
+    return count
 
 
 def _check_predicate(statement: Statement, record: Record, shown: Shown) -> None:

@@ -46,7 +46,7 @@ class Keys {
       const good = (await signedBy(old, unhex(data.signature_old), message)) && (await signedBy(key, unhex(data.signature_new), message));
       if (!good) return "a hand-over that not both keys signed";
     }
-    this.terms.push({ role: data.role, key, added: n, retired: null, revoked: null });
+    this.terms.push({ role: data.role, key, added: n, retired: null, revoked: null, revokedBy: null });
     if (old !== null && canVerify) this.follows.set(key.vkey, old);
     return "";
   }
@@ -59,6 +59,7 @@ class Keys {
     }
     if (!isCount(data.size)) return "expected a size";
     term.revoked = before.revoked === null ? data.size : Math.min(before.revoked, data.size);
+    term.revokedBy = before.revokedBy ?? n;
     return before.revoked !== null && data.size >= before.revoked ? "the key is revoked already" : "";
   }
 
@@ -71,6 +72,12 @@ class Keys {
 
   term(key) { return this.terms.find((term) => term.key.vkey === key.vkey); }
   speaking(role, size) { return this.terms.filter((term) => term.role === role && covers(term, size)).map((term) => term.key); }
+
+  /** The keys that spoke there until a revocation that was logged later. */
+  lapsed(role, n) {
+    const lapsed = (term) => term.role === role && n < (term.revokedBy ?? 0) && !covers(term, n) && covers({ ...term, revoked: null }, n);
+    return this.terms.filter(lapsed).map((term) => term.key);
+  }
 }
 
 const covers = ({ added, retired, revoked }, size) => added < size && (retired === null || size <= retired) && (revoked === null || size <= revoked);
@@ -160,13 +167,16 @@ async function checkFindings(bundle, shown, keys) {
     }
     try {
       checkPlace(record);
-      const { payload, signers } = await openEnvelope(bundle.read(name), keys.speaking("statement", record.n), name);
+      const lapsed = keys.lapsed("statement", record.n);
+      const { payload, signers } = await openEnvelope(bundle.read(name), [...keys.speaking("statement", record.n), ...lapsed], name);
+      const doubted = signers.every((key) => lapsed.includes(key));
       const content = contentOf(record, "statement");
       if (content === null || !same(content, bundle.read(name)) || hex(sha256(payload)) !== record.data.statement_sha256) throw new Problem(`not the statement that ${recordFile(record.n)} holds`);
       const statement = parseStatement(payload);
       checkPredicate(statement, record, shown);
       left.push(...checkSubjects(statement, record, shown));
-      checks.set(record.n, canVerify ? { good: true, text: "signed; verified in this browser", signer: signers[0], payload } : { good: null, text: "this browser cannot check signatures", payload });
+      if (doubted) left.push(`finding ${record.n} is signed by a key that was revoked later, for a size before it: others could sign it too`);
+      checks.set(record.n, doubted ? { good: null, text: "signed by a key that was revoked later: others could sign it too", payload } : canVerify ? { good: true, text: "signed; verified in this browser", signer: signers[0], payload } : { good: null, text: "this browser cannot check signatures", payload });
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       faults.push(problem.message.startsWith(name) ? problem.message : `${name}: ${problem.message}`);
