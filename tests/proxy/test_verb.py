@@ -90,6 +90,43 @@ def test_a_signal_ends_what_runs_with_a_record_and_closes_the_ledger(
     assert audited["faults"] == []
 
 
+STOPPED_AGAIN = """
+import atexit, os, signal
+from a2a_ledger import ContractLedger
+from a2a_ledger.cli import main
+
+def again():
+    for one in (signal.SIGTERM, signal.SIGINT):
+        os.kill(os.getpid(), one)
+
+close = ContractLedger.close
+def closing(self):
+    again()
+    close(self)
+    again()
+
+ContractLedger.close = closing
+atexit.register(again)
+main()
+"""
+
+
+@pytest.mark.slow
+def test_signals_that_come_while_the_ledger_is_being_closed_and_behind_that_change_nothing(tmp_path: Path) -> None:
+    base = [sys.executable, "-c", ENTRY, "--ledger", str(tmp_path / "audit"), "--format", "json"]
+    subprocess.run([*base, "init"], check=True, capture_output=True)
+    words = [base[0], "-c", STOPPED_AGAIN, *base[3:], "proxy", "--upstream", "http://127.0.0.1:9"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        here = json.loads(process.stdout.readline())["listening"]
+        assert httpx.get(f"{here}/rpc").status_code == 502
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in errors) == (0, False)
+    audited = json.loads(subprocess.run([*base, "audit"], check=True, capture_output=True).stdout)
+    assert audited["checkpoint"]["size"] == audited["events"] > 1
+
+
 def test_no_piece_of_an_answer_waits_for_an_acknowledgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_delay: list[int] = []
 
@@ -98,6 +135,7 @@ def test_no_piece_of_an_answer_waits_for_an_acknowledgement(tmp_path: Path, monk
             no_delay.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
     monkeypatch.setattr(uvicorn.Server, "run", accept_one)
+    monkeypatch.setattr("a2a_ledger.capture.proxy.serving._STOPPING", ())  # this process goes on
     base = ["--ledger", str(tmp_path / "audit")]
     assert CliRunner().invoke(cli, [*base, "init"]).exit_code == 0
     assert CliRunner().invoke(cli, [*base, "proxy", "--upstream", "http://a.example"]).exit_code == 0

@@ -57,7 +57,8 @@ def proxy(  # noqa: PLR0913 - one argument an option
     signatures. Answers are asked for without compression. Needs the extra `server`.
 
     Runs until Ctrl-C or SIGTERM. Then nothing new is accepted, what runs has five seconds to end (a second
-    signal: none), what still runs is stopped and recorded as that, the ledger is closed, and the exit code is 0.
+    signal: none), what still runs is stopped and recorded as that, the ledger is closed, and the exit code is 0,
+    whatever further signals come meanwhile.
     """
     _need_extra()
     from a2a_ledger.capture.proxy import proxy_app  # noqa: PLC0415 - needs the extra, and only this verb does

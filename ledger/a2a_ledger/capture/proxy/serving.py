@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Generator
     from types import FrameType
 
     from a2a_ledger.capture.proxy import Proxy
 
 _CLOSING_SECONDS = 5
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
     """A server that ends by a signal as by anything else: uvicorn raises it again, which leaves the ledger open."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave the handlers as they are: uvicorn would put the ones before it back, and the next signal would kill."""
+        yield
 
     def __init__(self, config: uvicorn.Config, app: Proxy) -> None:
         super().__init__(config)
@@ -27,12 +36,16 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - of any signal the same
         """Stop; a second signal stops what still runs at once."""
         if self.should_exit:
-            asyncio.get_running_loop().call_soon_threadsafe(self._app.stop)
+            with suppress(RuntimeError):  # no loop runs yet, or any more: nothing is left to stop
+                asyncio.get_running_loop().call_soon_threadsafe(self._app.stop)
         self.should_exit = True
 
 
 def serve(app: Proxy, listening: socket.socket) -> None:
-    """Serve until somebody stops it.
+    """Serve until somebody stops it; to be called in the main thread of a process that ends with it.
+
+    SIGINT and SIGTERM stop it, and are ignored once it is stopped, for good: one that comes while the ledger is being
+    closed, or behind that, changes nothing.
 
     Args:
         app: the proxy.
@@ -51,4 +64,11 @@ def serve(app: Proxy, listening: socket.socket) -> None:
     )
     gc.collect()
     gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
-    _Server(config, app).run(sockets=[listening])
+    server = _Server(config, app)
+    for one in _STOPPING:
+        signal.signal(one, server.handle_exit)
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for one in _STOPPING:
+            signal.signal(one, signal.SIG_IGN)
