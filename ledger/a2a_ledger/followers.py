@@ -53,6 +53,10 @@ class Follower(Protocol):
         """Process at most `limit` events and return how many there were."""
         ...
 
+    def position(self) -> int:
+        """Return how far it has come: log index + 1 of the last event that it has processed, 0 at the start."""
+        ...
+
     def start_over(self) -> None:
         """Go back to the first event, whatever the stored position says."""
         ...

@@ -13,12 +13,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from a2a_ledger.checkpoint import Checkpoint, sign_checkpoint
-from a2a_ledger.errors import LedgerError
+from a2a_ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
+from a2a_ledger.errors import LedgerError, PolicyError
 from a2a_ledger.key_ring import log_keys_here
 from a2a_ledger.merkle import verify_consistency
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.store import head_verifiers
+from a2a_ledger.store.log_keys import log_keys
 from a2a_ledger.store.mark import HighWaterMark
 
 if TYPE_CHECKING:
@@ -130,6 +131,27 @@ class HeadSigner:
                 _log.error("no tree head was signed: %s", e)
             self.failure = e
         return False
+
+
+def newest_head(store: Store) -> Checkpoint | None:
+    """Return the newest kept head, None if no head was signed yet: what its row says by itself is not believed.
+
+    Raises:
+        PolicyError: it is not signed by a key that the log names, or not over these events.
+    """
+    newest = store.latest_checkpoint()
+    if newest is None:
+        return None
+    size, note = newest
+    hint = "run `a2a-ledger audit`"
+    try:
+        head = open_checkpoint(note, log_keys(store).speaking("log", size)).checkpoint
+        root = store.root(head.size)
+    except (LedgerError, TypeError, AttributeError) as problem:
+        raise PolicyError(f"the head kept for size {size!a} proves nothing: {problem}", hint=hint) from problem
+    if (head.origin, head.size, head.root) != (store.origin, size, root):
+        raise PolicyError(f"the head kept for size {size} is over other events than these", hint=hint)
+    return head
 
 
 def mark_of(home: LedgerHome, store: Store, settings: Settings) -> HighWaterMark:

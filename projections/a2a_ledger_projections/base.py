@@ -168,6 +168,10 @@ class ViewFollower:
         """Pass at most `limit` events; return how many were passed."""
         return catch_up(self.store, self.view, limit)
 
+    def position(self) -> int:
+        """Return log index + 1 of the last event that the stored rows speak for."""
+        return self.store.position(self.view.follower)
+
     def start_over(self) -> None:
         """Fold the view again from the first event, whatever its table or its position says."""
         rebuild(self.store, self.view)

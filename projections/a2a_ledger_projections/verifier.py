@@ -66,7 +66,7 @@ class Verifier:
             return 0
         done = conflicts = 0
         while done < limit:
-            start = self._store.position(self.name)
+            start = self.position()
             try:
                 passed = self._pass_page(start, min(self._page, limit - done), signer)
             except ConflictError:
@@ -78,6 +78,10 @@ class Verifier:
                 break
             done += passed
         return done
+
+    def position(self) -> int:
+        """Return log index + 1 of the last event that was judged."""
+        return self._store.position(self.name)
 
     def start_over(self) -> None:
         """Go back to the first event; a finding that is recorded already is not recorded again."""

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = """
 import sys
 
-EXTRAS = {"a2a", "httpx", "starlette", "uvicorn", "psycopg", "rfc3161_client", "securesystemslib"}
+EXTRAS = {"a2a", "httpx", "opentelemetry", "starlette", "uvicorn", "psycopg", "rfc3161_client", "securesystemslib"}
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):

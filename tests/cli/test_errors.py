@@ -259,7 +259,7 @@ def test_help_imports_no_verb_and_nothing_heavy(words: list[str]) -> None:
     assert imported & HEAVY == set()
     assert {name for name in imported if name.startswith("a2a_ledger")} == {
         "a2a_ledger", "a2a_ledger.errors", "a2a_ledger.cli", "a2a_ledger.cli.errors", "a2a_ledger.cli.verb",
-        "a2a_ledger.cli.verb_lines",
+        "a2a_ledger.cli.verb_lines", "a2a_ledger.cli.logs",
     }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ ELSEWHERE = {
 PROMISED = {
     "init", "demo", "import", "tasks", "show", "peers", "violations", "follow", "card", "decide", "replay", "export",
     "verify", "reconcile", "report", "audit", "erase", "migrate", "checkpoint", "keys", "bench", "proxy", "anchor",
-    "backup", "db",
+    "backup", "db", "metrics", "health",
 }  # fmt: skip
 
 

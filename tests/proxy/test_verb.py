@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from a2a_ledger import ContractLedger
 from a2a_ledger.cli import cli
+from tests.observing.test_measures import values
 from tests.proxy.peer import Peer, say, start
 from tests.proxy.serving import Serving
 from tests.proxy.test_streams import SEND as STREAM
@@ -49,6 +50,25 @@ def test_it_listens_records_and_stops(agent: Agent, tmp_path: Path) -> None:
     with ContractLedger.open(tmp_path / "audit", read_only=True) as ledger:
         fetched = [r for r in ledger.store.read(0, 100) if r.type == "card.fetched.v1"]
     assert [r.content("body") for r in fetched] == [card.content]
+
+
+@pytest.mark.slow
+def test_it_is_scraped_at_a_port_of_its_own(agent: Agent, tmp_path: Path) -> None:
+    base = [sys.executable, "-c", ENTRY, "--ledger", str(tmp_path / "audit"), "--format", "json"]
+    subprocess.run([*base, "init"], check=True, capture_output=True)
+    words = [*base, "proxy", "--upstream", agent.url, "--metrics", "127.0.0.1:0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        before = values(httpx.get(told["metrics"]).text)
+        httpx.get(told["listening"] + WELL_KNOWN)
+        after = values(httpx.get(told["metrics"]).text)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    count = ("a2a_ledger_append_duration_seconds_count",)
+    assert (before[count], after[count]) == (0, 1)
+    assert after["a2a_ledger_events_total",] == before["a2a_ledger_events_total",] + 1
+    assert (process.returncode, "Traceback" in errors) == (0, False)
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGTERM)], ids=["waits", "at-once"])

@@ -38,7 +38,7 @@ def store(where: Where) -> Iterator[Store]:
 @contextmanager
 def slowed(store: Store, seconds: float = 0.2) -> Generator[list[int]]:
     """Make every transaction take longer; give the sizes of the groups that were written."""
-    group = cast("LedgerRecorder", store.recorder)._group
+    group = cast("LedgerRecorder", store.recorder).group
     write = group._write
     sizes: list[int] = []
 
@@ -176,7 +176,7 @@ async def test_a_tracking_conflict_fails_only_its_own_call(store: Store) -> None
 
 def test_a_failed_transaction_fails_every_caller_of_it_and_no_later_one(store: Store) -> None:
     stream = new_stream(store)
-    group = cast("LedgerRecorder", store.recorder)._group
+    group = cast("LedgerRecorder", store.recorder).group
     write = group._write
 
     def broken(_: Sequence[Call]) -> None:
@@ -191,7 +191,7 @@ def test_a_failed_transaction_fails_every_caller_of_it_and_no_later_one(store: S
 
 def test_an_interrupted_leader_takes_nobody_with_it(store: Store) -> None:
     stream = new_stream(store)
-    group = cast("LedgerRecorder", store.recorder)._group
+    group = cast("LedgerRecorder", store.recorder).group
     write = group._write
     entered, go = threading.Event(), threading.Event()
 

@@ -11,6 +11,7 @@ from a2a_ledger.anchors.held import (
     cosigned_note,
     read_anchor,
     time_roots,
+    unanchored,
     why_unverified,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "cosigned_note",
     "read_anchor",
     "time_roots",
+    "unanchored",
     "why_unverified",
 ]

@@ -178,6 +178,17 @@ def anchored_size(store: Store, roots: Sequence[Certificate] = ()) -> int:
     return largest
 
 
+def unanchored(store: Store, roots: Sequence[Certificate] = ()) -> tuple[int, int | None]:
+    """Return how many events no counting anchor covers, and which of them came first; anchors themselves not counted.
+
+    Each anchor is an event behind what it covers, so a log whose last events are anchors has nothing left to anchor.
+    """
+    covered, size = anchored_size(store, roots), store.size()
+    anchors = {n for n, _ in store.tagged_places(_TAG, after=covered - 1)}
+    bare = size - covered - sum(n < size for n in anchors)
+    return bare, next((n for n in range(covered, size) if n not in anchors), None)
+
+
 def time_roots(ledger: ContractLedger) -> tuple[Certificate, ...]:
     """Return the roots of timestamp authorities that a ledger's settings name.
 

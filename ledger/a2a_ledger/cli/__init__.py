@@ -39,12 +39,22 @@ from a2a_ledger.cli.verb_lines import VERB_LINES
     show_default=True,
     help="For people, or one JSON object a line.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    envvar="A2A_LEDGER_LOG_FORMAT",
+    show_default=True,
+    help="Of notes and log lines, on standard error.",
+)
 @click.version_option(__version__, prog_name="a2a-ledger")
 @click.pass_context
-def cli(context: click.Context, place: str | None, output: str) -> None:
+def cli(context: click.Context, place: str | None, output: str, log_format: str) -> None:
     """Freeze the Agent Card's contract, record every message, prove it offline."""
-    from a2a_ledger.cli.session import Session  # noqa: PLC0415 - help needs no session
+    from a2a_ledger.cli.logs import start_logging  # noqa: PLC0415 - help logs nothing
+    from a2a_ledger.cli.session import Session  # noqa: PLC0415 - and needs no session
 
+    start_logging(as_json=log_format == "json")
     context.obj = Session(place, as_json=output == "json")
 
 

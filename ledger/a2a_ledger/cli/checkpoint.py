@@ -62,7 +62,7 @@ def show(context: click.Context, session: Session) -> None:
     Only signatures that verify count, by keys that the log names. Exit 3 if there is no head.
     """
     from a2a_ledger.anchors import anchored_size, time_roots  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.cli.heads import newest_head  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.heads import newest_head  # noqa: PLC0415 - a heavy import belongs to the verb
 
     with session.reading() as ledger:
         head, size = newest_head(ledger.store), ledger.store.size()

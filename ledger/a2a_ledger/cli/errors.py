@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import sys
 import traceback
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from a2a_ledger.cli.logs import NOTES, stop_logging
 from a2a_ledger.cli.verb import RootGroup
 from a2a_ledger.errors import (
     AnchorError,
@@ -74,6 +76,8 @@ class SafeGroup(RootGroup):
         except click.exceptions.Abort:
             _leave(INTERRUPTED, "Interrupted.")
         except click.ClickException as e:
+            if NOTES.isEnabledFor(logging.INFO):
+                _leave(USAGE, f"Error: {_clean(e.format_message())}")
             e.show()
             _leave(USAGE)
         except LedgerError as e:
@@ -91,6 +95,8 @@ class SafeGroup(RootGroup):
                 f"Error: unexpected {type(e).__name__}: {_one_line(e)}",
                 f"This is a defect of a2a-ledger. Please report it with what the same command says under {DEBUG}=1.",
             )
+        finally:
+            stop_logging()
         sys.exit(outcome if isinstance(outcome, int) else 0)
 
 
@@ -161,6 +167,8 @@ def _clean(text: str) -> str:
 
 def _leave(code: int, *lines: str) -> NoReturn:
     for line in lines:
-        if line:
+        if line and NOTES.isEnabledFor(logging.INFO):
+            NOTES.error("%s", line)
+        elif line:
             click.echo(line, err=True)
     sys.exit(code)

@@ -7,6 +7,7 @@ the screen of the person who looks into its case.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import unicodedata
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+
+from a2a_ledger.cli.logs import NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -91,8 +94,11 @@ def print_json(value: object) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line for the person, not for the pipe."""
-    click.echo(text, err=True)
+    """Print a line for the person, not for the pipe; where log lines are JSON it is one of them."""
+    if NOTES.isEnabledFor(logging.INFO):
+        NOTES.info("%s", text)
+    else:
+        click.echo(text, err=True)
 
 
 def styled(text: str, **style: bool | str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
 
+from a2a_ledger.cli.listening import address, bound, url_of
 from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
 
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - named to be told apart, not bound
-_BACKLOG = 256
-_LAST_PORT = 65535
 
 
 @click.command(
@@ -46,9 +44,18 @@ _LAST_PORT = 65535
     help="Whose record it is: a client's of that agent, or the agent's own.",
 )
 @click.option("--rewrite-card", is_flag=True, help="Put the proxy's URLs into the cards that pass.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics there for Prometheus; 0: a free port.")
 @pass_session
 def proxy(  # noqa: PLR0913 - one argument an option
-    session: Session, *, upstream: str, listen: str, public: str | None, mode: str, side: str, rewrite_card: bool
+    session: Session,
+    *,
+    upstream: str,
+    listen: str,
+    public: str | None,
+    mode: str,
+    side: str,
+    rewrite_card: bool,
+    metrics: str | None,
 ) -> None:
     """Record what passes between clients and an agent.
 
@@ -63,17 +70,25 @@ def proxy(  # noqa: PLR0913 - one argument an option
     _need_extra()
     from a2a_ledger.capture.proxy import proxy_app  # noqa: PLC0415 - needs the extra, and only this verb does
     from a2a_ledger.capture.proxy.serving import serve  # noqa: PLC0415 - the same
+    from a2a_ledger.cli.scraping import scraped  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    host, port = _address(listen)
+    host, _ = address("--listen", listen)
     if public is None and host in _WILDCARDS and (rewrite_card or side == "server"):
         raise UsageError(f"--listen {listen}: expected --public URL beside it, since no client can reach {host}")
-    with session.writing(mode=mode) as ledger, _bound(host, port, listen) as listening:
-        here = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    with (
+        session.writing(mode=mode) as ledger,
+        bound("--listen", listen) as listening,
+        scraped(ledger, metrics) as scrape,
+    ):
+        here = url_of(host, listening)
         app = proxy_app(ledger, upstream, public=public or here, side=side, rewrite_card=rewrite_card)
         if session.as_json:
-            print_json({"listening": here, "upstream": upstream, "mode": mode, "side": side})
+            served = {} if scrape is None else {"metrics": scrape}
+            print_json({"listening": here, "upstream": upstream, "mode": mode, "side": side, **served})
         else:
             click.echo(f"{here} -> {upstream}, mode {mode}, recorded as the {_WHOSE[side]}. Stop with Ctrl-C.")
+        if scrape is not None and not session.as_json:
+            note(f"Metrics for Prometheus: {scrape}")
         if side == "client" and not rewrite_card:
             note("Cards pass as they are: clients come here only if the agent's card names this address.")
         serve(app, listening)
@@ -93,36 +108,6 @@ def _need_extra() -> None:
         raise UsageError(
             f"the proxy needs {', '.join(missing)}, which is not installed: pip install 'a2a-ledger[server]'"
         )
-
-
-def _address(listen: str) -> tuple[str, int]:
-    """Read HOST:PORT; a host in brackets is one of IPv6.
-
-    Raises:
-        UsageError: it is not of that form.
-    """
-    host, colon, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > _LAST_PORT:
-        raise UsageError(f"--listen: expected HOST:PORT such as 127.0.0.1:9000, found {listen!r}")
-    return host, int(port)
-
-
-def _bound(host: str, port: int, listen: str) -> socket.socket:
-    """Listen.
-
-    Raises:
-        UsageError: it cannot be listened there.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as e:
-        raise UsageError(f"--listen {listen}: cannot listen there: {e.strerror or e}") from e
-    # asyncio does not switch Nagle's algorithm off for such a socket: the second piece of each answer, and each event
-    # of a stream, would wait 40 ms for the client's delayed acknowledgement. What it accepts inherits the option.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
 
 
 VERBS = (proxy,)

@@ -102,16 +102,23 @@ def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], qu
 @click.command("follow", cls=Verb, example="a2a-ledger --ledger audit follow --once")
 @click.option("--once", is_flag=True, help="Catch up with the log and stop.")
 @click.option("--from-start", is_flag=True, help="Read the whole log again, after a read model was damaged.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve /metrics there for Prometheus; 0: a free port.")
 @pass_session
 @click.pass_context
-def follow(context: click.Context, session: Session, *, once: bool, from_start: bool) -> None:
+def follow(context: click.Context, session: Session, *, once: bool, from_start: bool, metrics: str | None) -> None:
     """Run the projections and the verifier on a ledger.
 
     For a ledger that others write to: it keeps up until it is interrupted, or catches up once. Of several that keep
     up, one works and the others stand by. Exit 3 if a key is not here that this needs: keys/statement.pem to sign
     findings, keys/log.pem to sign heads.
     """
-    with session.writing(follow=False) as ledger:
+    from a2a_ledger.cli.scraping import scraped  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    if once and metrics is not None:
+        raise UsageError("--metrics: expected no --once beside it: a process that stops cannot be scraped")
+    with session.writing(follow=False) as ledger, scraped(ledger, metrics) as scrape:
+        if scrape is not None:
+            note(f"Metrics for Prometheus: {scrape}")
         if once:
             told = _catch_up(session, ledger, from_start=from_start)
             for line in told:

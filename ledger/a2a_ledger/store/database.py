@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import StoredEvent, Tracking
 
     from a2a_ledger.store.fence import Fence
+    from a2a_ledger.store.group import GroupCommit
     from a2a_ledger.store.placing import Appended, Item
     from a2a_ledger.store.raw import RawTables
 
@@ -133,6 +134,7 @@ class Recorder(Protocol):
     """What a back end appends with, behind the face that it shows to the library."""
 
     origin: str
+    group: GroupCommit
 
     @property
     def fence(self) -> Fence | None:

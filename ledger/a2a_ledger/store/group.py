@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from a2a_ledger.errors import ConflictError, StoreError, UsageError
+from a2a_ledger.store.append_times import AppendTimes
 from a2a_ledger.store.forks import forget_in_child
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class Call:
 class GroupCommit:
     """Collects calls into transactions.
 
+    Attributes:
+        times: how long callers waited for their appends.
+
     Args:
         write: Writes a group of calls in one transaction and sets each `result`; or raises, and
             nothing of the group is written.
@@ -61,6 +65,7 @@ class GroupCommit:
 
     def __init__(self, write: Callable[[Sequence[Call]], None]) -> None:
         self._write = write
+        self.times = AppendTimes()
         self._renew()
         forget_in_child(self)
 
@@ -80,6 +85,7 @@ class GroupCommit:
         Raises:
             LedgerError: Nothing of this call was written.
         """
+        begun = time.perf_counter()
         call = Call(items, tracking)
         if not self._enter(call) and call.gate is not None:
             try:
@@ -89,7 +95,7 @@ class GroupCommit:
                 raise
         if not call.done:
             self._lead(call)
-        return call.answer()
+        return self._ended(call, begun)
 
     async def run_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
         """Append without blocking the event loop.
@@ -97,6 +103,7 @@ class GroupCommit:
         A caller that is cancelled leaves nothing or a whole event: what a transaction has begun
         with is written as if the caller had waited.
         """
+        begun = time.perf_counter()
         loop = asyncio.get_running_loop()
         call = Call(items, tracking)
         call.future = loop.create_future()
@@ -108,6 +115,19 @@ class GroupCommit:
             with self._mutex, contextlib.suppress(ValueError):
                 self._queue.remove(call)
             raise
+        return self._ended(call, begun)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many callers wait for a transaction to begin with their appends."""
+        return len(self._queue)
+
+    def _ended(self, call: Call, begun: float) -> list[Appended]:
+        """Count how a call ended, and answer it; what one caller lost to another, or may not write, is no failure."""
+        if call.error is None:
+            self.times.took(time.perf_counter() - begun)
+        elif not isinstance(call.error, (ConflictError, UsageError)):
+            self.times.failed()
         return call.answer()
 
     def close(self) -> None:
@@ -240,6 +260,7 @@ class GroupCommit:
 
     def forget(self) -> None:
         """Start afresh in the child of a fork: the parent's waiting callers are not here."""
+        self.times.forget()
         self._renew()
 
 

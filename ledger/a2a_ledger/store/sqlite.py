@@ -109,7 +109,7 @@ class LedgerRecorder(SQLiteProcessRecorder):
         self.fence: Fence | None = None  # a lock file in the ledger's directory has to do
         self.keys: StreamKeys = keys or NoKeys()
         self._head = Head(origin)
-        self._group = GroupCommit(self._write)
+        self.group = GroupCommit(self._write)
         self.select_max_tracking_id_statement = (
             "SELECT MAX(notification_id) FROM ledger_tracking WHERE application_name = ?"
         )
@@ -144,15 +144,15 @@ class LedgerRecorder(SQLiteProcessRecorder):
             ConflictError: The tracking position was taken already; nothing of this call was written.
             StoreError: The database could not be written; nothing of this call was written.
         """
-        return self._group.run(items, tracking)
+        return self.group.run(items, tracking)
 
     async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
         """Append durably without blocking the event loop (see GroupCommit.run_async)."""
-        return await self._group.run_async(items, tracking)
+        return await self.group.run_async(items, tracking)
 
     def close(self) -> None:
         """Serve the callers that wait, then stop."""
-        self._group.close()
+        self.group.close()
 
     def _write(self, group: Sequence[Call]) -> None:
         """Write a group of calls in one transaction, or nothing."""

@@ -67,7 +67,7 @@ class LedgerRecorder(ProcessRecorder):
         self._naps = naps
         self._writer = Writer(sessions.name, origin, keys, sessions.lent)
         self.fence = ServerFence(sessions, origin, keys)
-        self._group = GroupCommit(self._write)
+        self.group = GroupCommit(self._write)
 
     # ---- appending
 
@@ -82,17 +82,17 @@ class LedgerRecorder(ProcessRecorder):
         self._sessions.must_not_be_writing()
         if tracking is not None and self.fence.inside:
             return self.fence.append(items, tracking)
-        return self._group.run(items, tracking)
+        return self.group.run(items, tracking)
 
     async def append_async(self, items: Sequence[Item], tracking: Tracking | None = None) -> list[Appended]:
         """Append durably without blocking the event loop (see GroupCommit.run_async)."""
         if tracking is not None and self.fence.inside:
             return await asyncio.to_thread(self.fence.append, items, tracking)
-        return await self._group.run_async(items, tracking)
+        return await self.group.run_async(items, tracking)
 
     def close(self) -> None:
         """Serve the callers that wait, then stop."""
-        self._group.close()
+        self.group.close()
         self.fence.let_go()
 
     def _write(self, group: Sequence[Call]) -> None:

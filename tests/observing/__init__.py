@@ -1,0 +1,1 @@
+"""How a ledger is seen from outside: measures, health, log lines."""
