@@ -199,6 +199,17 @@ def place_of(folder: Path, role: str) -> Path:
     return away if away.exists() and not path.exists() else path
 
 
+def signed_for_by(folder: Path) -> dict[str, str]:
+    """Return, by role, the URI of whoever signs in the place of a private key here; what cannot be read is left out."""
+    found: dict[str, str] = {}
+    for role in ROLES:
+        path = place_of(folder, role)
+        if path.suffix == ".uri":
+            with suppress(OSError, ValueError):
+                found[role] = path.read_text(encoding="utf-8").partition("\n")[0]
+    return found
+
+
 def lies_elsewhere(folder: Path, role: str, uri: str, vkey: str) -> None:
     """Write down, durable when this returns, who signs for a role from now on.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from a2a_ledger.key_ring import lies_elsewhere
 from a2a_ledger.policy import parse_policy
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ def test_a_size_beyond_the_log_is_refused(run: Run, ledger: Path) -> None:
     assert done.exit_code == 2
     assert "found 1000000" in done.stderr
     assert len(listed(run, ledger)) == 3
+
+
+def test_keys_that_another_process_has_are_said_to_be_signed_for(run: Run, ledger: Path, home: Path) -> None:
+    """Nobody need answer at the socket for that."""
+    uri = f"unix:{home / 'signer.sock'}"
+    vkeys = {str(key["role"]): str(key["vkey"]) for key in listed(run, ledger)}
+    for role, vkey in vkeys.items():
+        (ledger / "keys" / f"{role}.pem").unlink()
+        lies_elsewhere(ledger / "keys", role, uri, vkey)
+    assert [(key["private_key_here"], key["signed_for_by"]) for key in listed(run, ledger)] == [(False, uri)] * 3
+    shown = run("--ledger", ledger, "keys", "list")
+    assert "cannot be written" not in shown.stderr
+    assert "No private key lies here" not in shown.stderr
+    audited = run("--ledger", ledger, "audit")
+    said = audited.stdout + audited.stderr
+    assert audited.exit_code == 0
+    assert f"the statement key is not here: it is signed for by {uri}" in said.replace("\n", " ")
+    assert "private keys that are not here" not in said
 
 
 def test_keys_are_encrypted_and_decrypted(run: Run, ledger: Path, home: Path) -> None:

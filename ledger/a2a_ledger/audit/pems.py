@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.audit.fault import Fault
 from a2a_ledger.errors import StoreError
 from a2a_ledger.home import LedgerHome
+from a2a_ledger.key_ring import signed_for_by
 from a2a_ledger.keys import KINDS, ROLES, load_pem
 from a2a_ledger.making import KEY_ROLES
 from a2a_ledger.passphrase import Passphrase
@@ -32,7 +33,9 @@ def check_private_keys(root: Path, origin: str, keys: Keys, notes: list[str]) ->
             check_signer(keys, role, path, signer)
         except StoreError as problem:
             faults.append(Fault("key", None, str(problem)))
-    absent = [f"{role}.pem" for role in KEY_ROLES if role not in files]
+    away = signed_for_by(LedgerHome(root).keys)
+    notes += [f"the {role} key is not here: it is signed for by {uri}" for role, uri in away.items()]
+    absent = [f"{role}.pem" for role in KEY_ROLES if role not in files and role not in away]
     if absent:
         notes.append(f"private keys that are not here: {', '.join(absent)}; this copy can be read and verified")
     return faults

@@ -41,12 +41,17 @@ def keys() -> None:
 @pass_session
 def list_keys(session: Session) -> None:
     """List every key that the log names: role, state, since when."""
+    from a2a_ledger.key_ring import signed_for_by  # noqa: PLC0415 - a heavy import belongs to the verb
+
     with session.reading() as ledger:
         found = list(_keys(ledger.store))
         session.keys_can_be_listed()
         here = {path.stem for path in ledger.home.key_files() if path.suffix == ".pem"} if ledger.home else set[str]()
+        away = signed_for_by(ledger.home.keys) if ledger.home else {}
     for key in found:
-        key["private_key_here"] = key["state"] == "current" and key["role"] in here
+        current = key["state"] == "current"
+        key["private_key_here"] = current and key["role"] in here
+        key["signed_for_by"] = away.get(str(key["role"])) if current else None
     if session.as_json:
         for key in found:
             print_json(key)
@@ -58,13 +63,20 @@ def list_keys(session: Session) -> None:
             str(k["key_id"]),
             str(k["state"]),
             f"#{k['position']}",
-            "here" if k["private_key_here"] else "not here",
+            _where(k),
         ]
         for k in found
     ]
     print_table(columns, rows, styles={"revoked": "red", "retired": "yellow"}, drop=("SINCE", "STATE"))
-    if not here:
+    if not here and not away:
         note("No private key lies here: this copy can be read and verified, not written.")
+
+
+def _where(key: dict[str, object]) -> str:
+    """Say where a key's private half is."""
+    if key["signed_for_by"]:
+        return f"signed for by {key['signed_for_by']}"
+    return "here" if key["private_key_here"] else "not here"
 
 
 @keys.command("vkeys", cls=Verb, example="a2a-ledger --ledger audit keys vkeys --role log")
