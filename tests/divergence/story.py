@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -149,6 +149,10 @@ class Story:
     """A log in the making."""
 
     records: list[Record] = field(default_factory=list["Record"])
+    source: str = ""
+    """The file that what follows is imported from; empty: it is live."""
+    run: int | None = None
+    """Which import of that file, from 2 on."""
     drafts: list[Draft] = field(default_factory=list["Draft"])
     _heads: dict[str, Record] = field(default_factory=dict[str, "Record"])
     _legs: dict[str, Leg] = field(default_factory=dict[str, Leg])
@@ -161,6 +165,8 @@ class Story:
     ) -> Record:
         """Draft, seal and keep one event."""
         n = len(self.records)
+        if self.source:
+            event, how = replace(event, source_file=self.source, line=n + 1, run=self.run), "import"
         at = START + timedelta(seconds=n)
         made = draft(event, stream=stream, at=at, entropy=_Entropy(n), blobs=blobs, how=how)
         head = self._heads.get(stream)

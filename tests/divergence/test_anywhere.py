@@ -101,6 +101,6 @@ def test_what_is_kept_of_a_task_is_bounded() -> None:
         answer = story.polled(history=[*listed], artifacts=[*made("x", name=f"A{turn}"), *made("y", name=f"B{turn}")])
         for record in story.records[answer.n - 1 : answer.n + 1]:
             cases.judge(record)
-    assert len(case.spoken.messages) == MESSAGES
-    assert len(case.spoken.histories) == 1
-    assert len(case.spoken.artifacts) <= 64
+    assert len(case.told[""].spoken.messages) == MESSAGES
+    assert len(case.told[""].spoken.histories) == 1
+    assert len(case.told[""].spoken.artifacts) <= 64

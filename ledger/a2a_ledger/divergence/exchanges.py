@@ -29,6 +29,8 @@ class Asked:
     message: str | None = None
     """Digest of the message that it sends; None: it cannot be compared."""
     history_length: int | None = None
+    source: str = ""
+    """What it was recorded by, as `told.source_of` names it."""
     again: bool = False
     """It takes a stream up again, or sends a message a second time: the answer may tell what was, from the start."""
     answered_task: str | None = None
@@ -37,8 +39,8 @@ class Asked:
     """Where its stream ended, by the peer's word."""
 
     def resends(self, other: Asked) -> bool:
-        """Say whether this, which sends a message, sends that of an earlier request once more."""
-        if self.message_id != other.message_id:
+        """Say whether this, which sends a message, sends that of an earlier request of its source once more."""
+        if (self.message_id, self.source) != (other.message_id, other.source):
             return False
         return None in {self.message, other.message} or self.message == other.message
 

@@ -9,12 +9,16 @@ from a2a_ledger.divergence.finding import Evidence, Finding, evidence_of, in_ord
 from a2a_ledger.divergence.reading import ANSWERS, text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
     from a2a_ledger.divergence.exchanges import Asked
     from a2a_ledger.divergence.reading import Lookup
     from a2a_ledger.divergence.readings import Readings
+    from a2a_ledger.divergence.spoken import Known
     from a2a_ledger.divergence.task_case import TaskCase
+    from a2a_ledger.divergence.told import Told
     from a2a_ledger.events import Json
 
 
@@ -33,6 +37,31 @@ class Matter:
     def readings(self) -> Readings:
         """How the rule set reads."""
         return self.case.readings
+
+    @property
+    def told(self) -> Told:
+        """What the source of the event has told before it: only there the order of the log is that of events."""
+        return self.case.told_by(self.record)
+
+    @property
+    def sources(self) -> Iterator[tuple[Told, str]]:
+        """All that was told before, and how certain a contradiction to it is, where no order makes one of it.
+
+        What two sources tell may differ because one of them was cleaned, or was written by a client of its own.
+        """
+        yield self.told, "certain"
+        for told in self.case.told_by_others(self.record):
+            yield told, "suspected"
+
+    def known(self, message_id: str | None) -> tuple[Known | None, str]:
+        """Return a message as its id was seen before, and how certain a contradiction to it is."""
+        if message_id is None:
+            return None, "certain"
+        for told, certainty in self.sources:
+            known = told.spoken.messages.get(message_id)
+            if known is not None:
+                return known, certainty
+        return None, "certain"
 
     def finding(  # noqa: PLR0913 - the sides of a finding that each rule decides
         self,

@@ -117,8 +117,8 @@ class PeerCase:
     """By a fetch's commitment: which card it asked for."""
     signed: dict[CardKey, Evidence] = field(default_factory=dict[CardKey, Evidence])
     """The newest fetch of each card whose signature was valid under a trusted key."""
-    last_sent: int = -1
-    """Log index of the newest task's capture."""
+    last_sent: dict[str, int] = field(default_factory=dict[str, int])
+    """By material: log index of the newest task's capture."""
 
     @property
     def readings(self) -> Readings:
@@ -146,6 +146,13 @@ class PeerCase:
         if key is None and fetch is not None and (fetched := lookup(fetch)) is not None:
             key = key_of(fetched)
         return None if key is None else self.windows.get(key)
+
+    def newest_sent(self, record: Record) -> int:
+        """Return where the newest task was captured, of those whose order with a record is known; -1: nowhere."""
+        return self.last_sent.get(self._in_order_with(record), -1)
+
+    def _in_order_with(self, record: Record) -> str:
+        return material_of(record) if self.readings.by_source else ""
 
     def report(self, rule: str, subject: str) -> None:
         """Remember that this was found, for the rules that speak once a card or a tag."""
@@ -175,7 +182,7 @@ class PeerCase:
     def _sent(self, record: Record, lookup: Lookup) -> None:
         if record.data.get("side") == "server":
             return  # a task that the peer sent to us
-        self.last_sent = record.n
+        self.last_sent[self._in_order_with(record)] = record.n
         window = self.window_of(ref(record.data, "fetch"), lookup)
         frozen = frozen_of(record)
         if window is None or frozen.contract is None:

@@ -35,6 +35,8 @@ class Readings:
     anew, whatever the answer."""
     told_late: bool
     """A stream that is taken up again, and a push, may tell of a time before what is known."""
+    by_source: bool
+    """Order is known within one source alone: live recording, or one import of one file."""
     by_stated_demand: bool
     """`auth-demand` is certain only by what can mean nothing else: what is refused as malformed may be shown again, and
     a challenge of a name that nobody registered may ask for the key that the card names."""
@@ -89,6 +91,7 @@ READINGS: dict[str, Readings] = {
         by_peer_task=False,
         by_payload=False,
         told_late=False,
+        by_source=False,
         by_stated_demand=False,
         doubts_files=False,
         whole_names=False,
@@ -105,6 +108,7 @@ READINGS: dict[str, Readings] = {
         by_peer_task=True,
         by_payload=True,
         told_late=True,
+        by_source=True,
         by_stated_demand=True,
         doubts_files=True,
         whole_names=True,

@@ -32,7 +32,7 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
     No finding is an answer to a request from before that moment, a chunk that comes again, what may have been under
     way for long (a push, a stream that was taken up again) unless it is a whole Task in a terminal state, an artifact
     that is not mentioned, and, while the task still runs, what the artifact was on its way: a store may lag behind a
-    stream.
+    stream. To what another source tells only a whole Task in a terminal state is held, as suspected.
 
     Established: that the peer gave two contents for one complete artifact. Not established: which of them is meant to
     count; that the new one is worse. Names, descriptions, media types and metadata are not compared.
@@ -40,19 +40,21 @@ def artifact_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
     record = matter.record
     task, state = text(record.data, "task_id") or "", text(record.data, "state_read")
     if said.chunk is not None and record.data.get("leg") == "stream-event":
-        artifact = matter.case.spoken.artifacts.get((task, said.chunk.id))
+        artifact = matter.told.spoken.artifacts.get((task, said.chunk.id))
         if artifact is not None and artifact.closed is not None:
             yield from _chunk(matter, artifact, artifact.closed, said.chunk)
     if not said.artifacts or (state not in TERMINAL and matter.case.may_be_late(record)):
         return
     for one in said.artifacts:
-        artifact = matter.case.spoken.artifacts.get((task, one.id))
-        if artifact is not None and artifact.closed is not None and one.pieces is not None:
-            content = Running(one.pieces).content()
-            if artifact.closed.content is None or content.is_as(artifact.closed.content):
-                continue
-            if state in TERMINAL or (one.pieces and not content.is_among(artifact.partly)):
-                yield from _rewritten(matter, artifact.closed, one, "replaced")
+        for told, certainty in matter.sources:
+            artifact = told.spoken.artifacts.get((task, one.id))
+            if artifact is not None and artifact.closed is not None and one.pieces is not None:
+                content = Running(one.pieces).content()
+                if artifact.closed.content is None or content.is_as(artifact.closed.content):
+                    continue
+                lags = certainty != "certain" or not one.pieces or content.is_among(artifact.partly)
+                if state in TERMINAL or not lags:
+                    yield from _rewritten(matter, artifact.closed, one, "replaced", certainty)
 
 
 def _chunk(matter: Matter, artifact: Artifact, closed: Closed, chunk: ArtifactContent) -> Iterator[Finding]:
@@ -74,12 +76,15 @@ def _chunk(matter: Matter, artifact: Artifact, closed: Closed, chunk: ArtifactCo
         yield from _rewritten(matter, closed, chunk, "replaced")
 
 
-def _rewritten(matter: Matter, closed: Closed, one: ArtifactContent, kind: str) -> Iterator[Finding]:
+def _rewritten(
+    matter: Matter, closed: Closed, one: ArtifactContent, kind: str, certainty: str = "certain"
+) -> Iterator[Finding]:
     if matter.case.precedes(matter.record, Said(closed.evidence, closed.value, closed.answers)):
         return
     yield matter.finding(
         "artifact-rewritten",
         about="peer",
+        certainty=certainty,
         subject=f"artifact:{matter.readings.in_subject(one.id)}",
         evidence=(closed.evidence,),
         observed={"artifact": one.id[:LONGEST], "kind": kind, "complete_by": closed.value},
@@ -113,10 +118,10 @@ def _says_nothing_new(matter: Matter, said: Contents, ended: Ended) -> bool:
         return state == ended.state or ended.state in TERMINAL
     if said.chunk is not None:
         task = text(matter.record.data, "task_id") or ""
-        artifact = matter.case.spoken.artifacts.get((task, said.chunk.id))
+        artifact = matter.told.spoken.artifacts.get((task, said.chunk.id))
         return artifact is not None and bool(said.chunk.pieces) and _came_before(artifact, said.chunk)
     if said.message is not None and said.message.id is not None:
-        known = matter.case.spoken.messages.get(said.message.id)
+        known = matter.told.spoken.messages.get(said.message.id)
         spoken = said.message.content
         return known is not None and spoken is not None and spoken.is_among(known.contents)
     return False

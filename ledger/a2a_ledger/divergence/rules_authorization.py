@@ -130,8 +130,10 @@ def stale_send(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     no failure; of all of them when the next whole card closes the window.
     """
     record, asked, frozen = matter.record, matter.asked, matter.case.frozen
-    if frozen is None or frozen.reconstructed or matter.case.first_answer is not None or not _takes_on(record):
+    if frozen is None or frozen.reconstructed or matter.told.first_answer is not None or not _takes_on(record):
         return
+    if matter.readings.by_source and record.how == "import":
+        return  # whether what a file tells was before the capture, nobody knows
     window = peer.window_of(frozen.fetch, matter.lookup)
     if asked is None or asked.method not in SENDS or window is None or window.opened.evidence.n > frozen.evidence.n:
         return

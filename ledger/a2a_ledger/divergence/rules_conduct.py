@@ -32,13 +32,13 @@ def conduct_rules(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
 
 def _refetch_as_input(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     """An undeclared fetch in mid-task, then an act on the task, and nothing between that would explain the act."""
-    record, case = matter.record, matter.case
+    record, case, told = matter.record, matter.case, matter.told
     fetched = peer.last_undeclared.get(material_of(record))
-    first, last = case.first_answer, case.last_answer
-    if fetched is None or first is None or last is None or case.terminal(record) is not None:
+    first, last = told.first_answer, told.last_answer
+    if fetched is None or first is None or last is None or case.terminal(record, told) is not None:
         return
     fetch, bytes_of = fetched
-    if fetch.n < last.n or fetch.n < peer.last_sent or (case.last_act is not None and fetch.n < case.last_act.n):
+    if max(last.n, peer.newest_sent(record), told.last_act.n if told.last_act is not None else -1) > fetch.n:
         return  # a message of the peer, a new task, or an earlier act lies between
     method = text(record.data, "method") or ""
     yield _own(matter, "refetch-as-input", fetch, {"fetch": fetch.n, "act": method})
@@ -72,10 +72,11 @@ def _with_bytes(matter: Matter, fetch: Ref) -> Record | None:
 
 def _rejected_after_probe(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     """A card fetch of ours between the send and the peer's `rejected`."""
-    case = matter.case
     fetched = peer.last_fetch.get(material_of(matter.record))
     sent = _opened_by(matter)
-    if fetched is None or sent is None or case.terminal(matter.record) is not None or fetched[0].n < sent.n:
+    if fetched is None or sent is None or fetched[0].n < sent.n:
+        return
+    if matter.case.terminal(matter.record, matter.told) is not None:
         return
     observed: dict[str, Json] = {"fetch": fetched[0].n, "sent": sent.n}
     yield _own(matter, "rejected-after-probe", fetched[0], observed, about="either", sent=sent)
@@ -83,13 +84,15 @@ def _rejected_after_probe(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
 
 def _opened_by(matter: Matter) -> Evidence | None:
     """Return the send that opened the task of the peer: the first one, or the resend that opened another."""
-    case, asked, named = matter.case, matter.asked, text(matter.record.data, "task_id")
+    case, told, asked, named = matter.case, matter.told, matter.asked, text(matter.record.data, "task_id")
     if not matter.readings.by_peer_task:
-        return case.sent
+        return told.sent
     if asked is not None and asked.method in SENDS and asked.task_id is None:
         return asked.evidence
-    opened = (one for one in case.asked.values() if one.method in SENDS and one.task_id is None)
-    return next((one.evidence for one in opened if named is not None and one.answered_task == named), case.sent)
+    source = case.source_of(matter.record)
+    sends = (one for one in case.asked.values() if one.method in SENDS and one.source == source)
+    opened = (one for one in sends if one.task_id is None)
+    return next((one.evidence for one in opened if named is not None and one.answered_task == named), told.sent)
 
 
 def _own(  # noqa: PLR0913 - the sides of a finding about conduct
@@ -101,5 +104,5 @@ def _own(  # noqa: PLR0913 - the sides of a finding about conduct
     about: str = "client",
     sent: Evidence | None = None,
 ) -> Finding:
-    evidence = (fetch, sent or matter.case.sent)
+    evidence = (fetch, sent or matter.told.sent)
     return matter.finding(rule, about=about, subject=fetch.ref["c"], evidence=evidence, observed=observed)

@@ -48,7 +48,7 @@ def answer_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 
 def _agreed(matter: Matter, frozen: Frozen) -> str | None:
     """Return the version of the frozen interface, or the one that the first exchange decided on."""
-    return frozen.interface["version"] or matter.case.version
+    return frozen.interface["version"] or matter.told.version
 
 
 def _pin_mismatch(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -148,7 +148,7 @@ def _redirect(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 def _drifted(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """A request of ours leaves the frozen interface; by a slash at the end alone, that is no more than suspected."""
     drift = _drift(matter, frozen)
-    url, sent_to = text(matter.record.data, "url") or "", matter.case.redirect
+    url, sent_to = text(matter.record.data, "url") or "", matter.told.redirect
     redirected = sent_to is not None and _place(sent_to) == _place(url)
     if drift:
         about = "peer" if redirected else "client"

@@ -64,7 +64,7 @@ def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     if code == VERSION_NOT_SUPPORTED and _asked_otherwise(matter, frozen):
         return
     if code in {EXTENSION_SUPPORT_REQUIRED, VERSION_NOT_SUPPORTED} or (
-        code == METHOD_NOT_FOUND and method in matter.case.worked
+        code == METHOD_NOT_FOUND and method in matter.told.worked
     ):
         observed: dict[str, Json] = {"error_code": code, "method": method}
         yield matter.finding("task-error-mismatch", about="peer", subject=f"{code}:{method}", observed=observed)
@@ -78,7 +78,7 @@ def error_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 
 def _asked_otherwise(matter: Matter, frozen: Frozen) -> bool:
     """Say whether the version that is refused is one that only the client chose: then the contract stands."""
-    agreed = frozen.interface["version"] or matter.case.version
+    agreed = frozen.interface["version"] or matter.told.version
     asked = matter.asked.version if matter.asked is not None else None
     return asked is not None and agreed is not None and asked != agreed
 

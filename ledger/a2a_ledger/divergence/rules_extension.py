@@ -32,10 +32,12 @@ def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """
     if frozen.for_many or matter.case.sent is None or text(matter.record.data, "method") not in SENDS:
         return
+    if matter.told.sent is None and text(matter.record.data, "task_id") is None:
+        return  # another source has the first send too
     listed = members(frozen.contract).get("extensions")
     required = [text(members(one), "uri") for one in listed] if isinstance(listed, list) else []
     wanted = {uri: "required" for uri in required if uri is not None}
-    for uri in (*frozen.extensions, *matter.case.extensions):
+    for uri in (*frozen.extensions, *matter.told.extensions):
         wanted.setdefault(uri, "activated")
     asked = set(carried(matter.record, matter.case.contents(matter.record)))
     for uri, why in wanted.items():

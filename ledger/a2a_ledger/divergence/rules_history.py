@@ -14,6 +14,8 @@ the status until the next one comes. So a message that is not there is no findin
 
 Established: that the peer's history and the record differ so. Not established: which of them is true of the peer's
 own store; that anything was deleted; that a history which differs in nothing is whole.
+
+What another source tells (`told`) takes part in `content` and `order`, which need to know of no moment, as suspected.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.divergence.spoken import CONTENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from a2a_ledger.divergence.finding import Evidence, Finding
     from a2a_ledger.divergence.matter import Matter
@@ -41,49 +43,56 @@ def history_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
     """Hold the history in a full Task against what was recorded."""
     if not said.history:
         return
+    task = text(matter.record.data, "task_id") or ""
     yield from _changed(matter, said.history)
-    shown = matter.case.spoken.histories.get(text(matter.record.data, "task_id") or "")
-    yield from _sent_in_another_order(matter, said.history)
-    if shown is None:
-        return
-    yield from _shown_in_another_order(matter, said.history, shown)
-    if not matter.case.is_stale(matter.record):
-        yield from _gone(matter, said, shown)
+    for told, certainty in matter.sources:
+        yield from _sent_in_another_order(matter, said.history, told.spoken.messages, certainty)
+        shown = told.spoken.histories.get(task)
+        if shown is not None:
+            yield from _shown_in_another_order(matter, said.history, shown, certainty)
+    own = matter.told.spoken.histories.get(task)
+    if own is not None and not matter.case.is_stale(matter.record):
+        yield from _gone(matter, said, own)
 
 
 def _changed(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Finding]:
-    found: dict[str, Known] = {}
+    found: dict[str, tuple[Known, str]] = {}
     for one in history:
         comparable = one.content is not None or one.is_empty
-        known = None if one.id is None or not comparable else matter.case.spoken.messages.get(one.id)
-        if known is None or len(known.contents) >= CONTENTS:
+        known, certainty = matter.known(one.id if comparable else None)
+        if known is None or (one.is_empty and certainty != "certain") or len(known.contents) >= CONTENTS:
             continue
         if one.content is not None and one.content.is_among(known.contents):
             continue
-        found[one.id or ""] = known
+        found[one.id or ""] = known, certainty
         if len(found) == MOST:
             break
-    for name, known in found.items():
+    for name, (known, certainty) in found.items():
         observed: dict[str, Json] = {"message": name[:LONGEST], "said_by": "client" if known.ours else "peer"}
-        yield _finding(matter, "content", f"content:{matter.readings.in_subject(name)}", observed, known.evidence)
+        subject = f"content:{matter.readings.in_subject(name)}"
+        yield _finding(matter, "content", subject, observed, known.evidence, certainty=certainty)
 
 
-def _sent_in_another_order(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Finding]:
+def _sent_in_another_order(
+    matter: Matter, history: Sequence[MessageContent], messages: Mapping[str, Known], certainty: str
+) -> Iterator[Finding]:
     """A message that we sent after another was answered stands before it."""
     latest: tuple[str, Known] | None = None
     for name in _ids(history):
-        known = matter.case.spoken.messages.get(name)
+        known = messages.get(name)
         if known is None or not known.ours:
             continue
         if latest is not None and known.answered is not None and known.answered < latest[1].evidence.ref["ver"]:
             observed: dict[str, Json] = {"earlier": name[:LONGEST], "later": latest[0][:LONGEST]}
-            yield _finding(matter, "order", "order", observed, known.evidence, latest[1].evidence)
+            yield _finding(matter, "order", "order", observed, known.evidence, latest[1].evidence, certainty=certainty)
             return
         if latest is None or known.evidence.n > latest[1].evidence.n:
             latest = (name, known)
 
 
-def _shown_in_another_order(matter: Matter, history: Sequence[MessageContent], shown: Shown) -> Iterator[Finding]:
+def _shown_in_another_order(
+    matter: Matter, history: Sequence[MessageContent], shown: Shown, certainty: str
+) -> Iterator[Finding]:
     """Two messages stand in another order than in an earlier history of this task."""
     before = {name: place for place, name in enumerate(_ids(shown.messages))}
     latest: str | None = None
@@ -92,7 +101,7 @@ def _shown_in_another_order(matter: Matter, history: Sequence[MessageContent], s
             continue
         if latest is not None and before[name] < before[latest]:
             observed: dict[str, Json] = {"earlier": name[:LONGEST], "later": latest[:LONGEST]}
-            yield _finding(matter, "order", "order", observed, shown.evidence)
+            yield _finding(matter, "order", "order", observed, shown.evidence, certainty=certainty)
             return
         latest = name
 

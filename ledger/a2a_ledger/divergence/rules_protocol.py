@@ -23,37 +23,41 @@ _SAYS_NOTHING = frozenset({"unknown", "TASK_STATE_UNSPECIFIED", "unspecified", "
 
 def protocol_rules(matter: Matter) -> Iterator[Finding]:
     """Hold one message of the peer against what it said before."""
-    terminal, acknowledged = matter.case.terminal(matter.record), matter.case.acknowledged(matter.record)
-    if terminal is not None:
-        yield from _illegal_transition(matter, terminal)
+    for told, certainty in matter.sources:
+        terminal = matter.case.terminal(matter.record, told)
+        if terminal is not None:
+            yield from _illegal_transition(matter, terminal, certainty)
     yield from _unknown_state(matter)
     if matter.asked is not None:
         yield from _identity_swap(matter, matter.asked)
     elif matter.readings.in_pushes and text(matter.record.data, "leg") == "push":
         yield from _swapped_in_push(matter)
+    acknowledged = matter.case.acknowledged(matter.record, matter.told)
     if acknowledged is not None:
         yield from _pin_dropped(matter, acknowledged)
 
 
-def _illegal_transition(matter: Matter, terminal: Said) -> Iterator[Finding]:
+def _illegal_transition(matter: Matter, terminal: Said, certainty: str) -> Iterator[Finding]:
     """A state of the peer's task after a terminal one of the same task.
 
     The first terminal state stands. An answer to a request from before it, in another exchange, and
     an equal redelivery contradict nothing; nor does a state that is not terminal, in a push or in a
     stream that was taken up again: a push answers no request of ours and may have been under way for
-    long, and a stream that begins anew may tell from the start, what we never saw of it included.
+    long, and a stream that begins anew may tell from the start, what we never saw of it included. Two sources have no
+    order: of what the other one tells only another end contradicts, and that is suspected.
     """
     record, case = matter.record, matter.case
     state = text(record.data, "state_read")
     if state is None or state == terminal.value:
         return
-    if state not in TERMINAL and case.may_be_late(record):
+    if state not in TERMINAL and (certainty != "certain" or case.may_be_late(record)):
         return
     if case.precedes(record, terminal) or case.is_redelivery(record):
         return
     yield matter.finding(
         "illegal-transition",
         about="peer",
+        certainty=certainty,
         subject=f"{terminal.value}->{state}",
         evidence=(terminal.evidence,),
         observed={"terminal": terminal.value, "then": state, "pointer": "/status/state"},

@@ -35,14 +35,14 @@ def duplicate_id(matter: Matter, said: Contents) -> Iterator[Finding]:
     Established: that the id names two contents on this task. Not established: which of them the other side acted on.
     """
     for pointer, one in (("/message", said.message), ("/status/message", said.status)):
-        known = None if one is None or one.id is None else matter.case.spoken.messages.get(one.id)
+        known, certainty = matter.known(None if one is None else one.id)
         if one is None or known is None or one.content is None:
             continue
         if not one.content.is_among(known.contents) and len(known.contents) < CONTENTS:
-            yield _twice(matter, "message", one.id or "", pointer, known.evidence)
+            yield _twice(matter, "message", one.id or "", pointer, known.evidence, certainty)
     messages = [(one.id, one.content) for one in (*said.history, said.status) if one is not None]
     for name in _differing(messages):
-        if name not in matter.case.spoken.messages:  # else it has been said above, or is the history's divergence
+        if matter.known(name)[0] is None:  # else it has been said above, or is the history's divergence
             yield _twice(matter, "message", name, "/history")
     artifacts = [(one.id, Running(one.pieces).content() if one.pieces else None) for one in said.artifacts]
     for name in _differing(artifacts):
@@ -59,11 +59,18 @@ def _differing(listed: Iterable[tuple[str | None, Content | None]]) -> list[str]
     return list(found)[:_MOST]
 
 
-def _twice(matter: Matter, what: str, name: str, pointer: str, evidence: Evidence | None = None) -> Finding:
+def _twice(  # noqa: PLR0913, PLR0917 - what stands twice, under which name, where, and against what
+    matter: Matter,
+    what: str,
+    name: str,
+    pointer: str,
+    evidence: Evidence | None = None,
+    certainty: str = "certain",
+) -> Finding:
     return matter.finding(
         "duplicate-id",
         about=_speaker(matter),
-        certainty="suspected" if _may_be_two_clients(matter, evidence) else "certain",
+        certainty="suspected" if _may_be_two_clients(matter, evidence) else certainty,
         subject=f"{what}:{matter.readings.in_subject(name)}",
         evidence=(evidence,),
         observed={"id": what, "value": name[:LONGEST], "pointer": pointer},

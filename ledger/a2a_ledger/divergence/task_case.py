@@ -37,7 +37,7 @@ from a2a_ledger.divergence.reading import (
     went_well,
 )
 from a2a_ledger.divergence.readings import READINGS
-from a2a_ledger.divergence.spoken import Spoken
+from a2a_ledger.divergence.told import LIVE, Told, source_in, source_of
 from a2a_ledger.wire import SENDS, TERMINAL, payload_digest
 
 if TYPE_CHECKING:
@@ -63,32 +63,15 @@ class TaskCase:
     adopted: bool = False
     imported: bool = False
     frozen: Frozen | None = None
-    first_answer: Evidence | None = None
-    terminals: dict[str, Said] = field(default_factory=dict[str, "Said"])
-    """The first terminal state of each task of the peer: a resend may open a second one."""
-    pinned: dict[str, Said] = field(default_factory=dict[str, "Said"])
-    """Where each of them acknowledged the pin, with its state then."""
-    last_answer: Evidence | None = None
-    version: str | None = None
-    """Protocol version that the first exchange decided on, where the frozen interface states none."""
     asked: dict[str, Asked] = field(default_factory=dict[str, Asked])
     contexts: dict[str, str] = field(default_factory=dict[str, str])
     peer_tasks: dict[str, None] = field(default_factory=dict[str, None])
     """Tasks of the peer that this one was bound to, or that the peer's answers named."""
-    redirect: str | None = None
-    """Where the peer's last answer sent us."""
-    worked: set[str] = field(default_factory=set[str])
-    """Methods that the peer has answered without an error."""
-    sayings: dict[str, None] = field(default_factory=dict[str, None])
-    """Digests of what the peer said of a state."""
+    told: dict[str, Told] = field(default_factory=dict[str, "Told"])
+    """By source: live recording, and each file. No order between two of them is known."""
     reported: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
     sent: Evidence | None = None
     """The send that opened the task."""
-    last_act: Evidence | None = None
-    """Our newest send or cancel."""
-    spoken: Spoken = field(default_factory=Spoken)
-    extensions: dict[str, None] = field(default_factory=dict[str, None])
-    """What our sends so far asked for, in a header or in the message."""
     _read: tuple[Record, Contents] | None = None
     """The record that was read last: it is judged, and then taken in."""
 
@@ -96,6 +79,19 @@ class TaskCase:
     def readings(self) -> Readings:
         """How the rule set reads."""
         return READINGS[self.rule_set]
+
+    def source_of(self, record: Record) -> str:
+        """Name the source within whose order a record stands."""
+        return source_of(record) if self.readings.by_source else LIVE
+
+    def told_by(self, record: Record) -> Told:
+        """Return what the source of a record has told before it."""
+        return self.told.get(self.source_of(record)) or Told()
+
+    def told_by_others(self, record: Record) -> list[Told]:
+        """Return what all other sources have told: it may be from before this record, or from behind it."""
+        own = self.source_of(record)
+        return [told for source, told in self.told.items() if source != own]
 
     def contents(self, record: Record) -> Contents:
         """Return what a message record says, read once."""
@@ -109,16 +105,16 @@ class TaskCase:
         answers = ref(record.data, "answers")
         return None if answers is None else self.asked.get(answers["c"])
 
-    def terminal(self, record: Record) -> Said | None:
+    def terminal(self, record: Record, told: Told) -> Said | None:
         """Return the first terminal state of the peer's task that this speaks of, or of any where it names none."""
-        if not self.terminals:
+        if not told.terminals:
             return None
         named = self._task_of(record)
-        return next(iter(self.terminals.values()), None) if named is None else self.terminals.get(named)
+        return next(iter(told.terminals.values()), None) if named is None else told.terminals.get(named)
 
-    def acknowledged(self, record: Record) -> Said | None:
+    def acknowledged(self, record: Record, told: Told) -> Said | None:
         """Return where the peer's task that this speaks of acknowledged the pin."""
-        return self.pinned.get(self._task_of(record) or "") if self.pinned else None
+        return told.pinned.get(self._task_of(record) or "") if told.pinned else None
 
     def _task_of(self, record: Record) -> str | None:
         """Return the id that the peer's task goes by, its own or that of the request; None: nobody names one."""
@@ -145,7 +141,7 @@ class TaskCase:
             asked = self.request_of(record)
             if asked is None or not asked.again:
                 return False
-        return self._digest(record) in self.sayings
+        return self._digest(record) in self.told_by(record).sayings
 
     def _digest(self, record: Record) -> str:
         body = content(record, "body") or b""
@@ -207,14 +203,17 @@ class TaskCase:
         data = record.data
         evidence = evidence_of(record)
         said = self.contents(record)
-        self.spoken.request(evidence, said)
+        source = self.source_of(record)
+        told = source_in(self.told, source)
+        told.spoken.request(evidence, said)
         if text(data, "method") in SENDS:
             for uri in carried(record, said):
-                remember(self.extensions, uri, None)
+                remember(told.extensions, uri, None)
         if text(data, "method") in ACTS:
-            self.last_act = evidence
+            told.last_act = evidence
+            told.sent = told.sent or evidence
             self.sent = self.sent or evidence
-        self.version = self.version or text(data, "wire_version")
+        told.version = told.version or text(data, "wire_version")
         method = text(data, "method")
         asked = Asked(
             evidence=evidence,
@@ -226,6 +225,7 @@ class TaskCase:
             message_id=text(data, "message_id"),
             message=None if said.message is None else said.message.digest,
             history_length=asked_history(record, said),
+            source=source,
         )
         asked.again = method == "SubscribeToTask" or (
             asked.message_id is not None and any(asked.resends(one) for one in self.asked.values())
@@ -238,16 +238,17 @@ class TaskCase:
         asked = self.request_of(record)
         answers = ref(data, "answers")
         answers_c = None if answers is None else answers["c"]
-        self.last_answer = evidence
+        told = source_in(self.told, self.source_of(record))
+        told.last_answer = evidence
         said = self.contents(record)
-        self.redirect = leg_of(record).redirect if number(data, "status") in REDIRECTS else None
-        self.version = self.version or text(data, "wire_version")
+        told.redirect = leg_of(record).redirect if number(data, "status") in REDIRECTS else None
+        told.version = told.version or text(data, "wire_version")
         if went_well(record):
-            self.first_answer = self.first_answer or evidence
+            told.first_answer = told.first_answer or evidence
             if asked is not None:
                 if asked.method is not None:
-                    self.worked.add(asked.method)
-                self.spoken.answered(asked.message_id, record.ver)
+                    told.worked.add(asked.method)
+                told.spoken.answered(asked.message_id, record.ver)
         task_id, context_id = text(data, "task_id"), text(data, "context_id")
         if asked is not None and answers_c is not None:
             remember(self.asked, answers_c, asked)  # a long stream's request stays among the newest
@@ -256,12 +257,12 @@ class TaskCase:
             remember(self.contexts, task_id, context_id, keep_first=True)
         state = text(data, "state_read")
         if state is not None:
-            remember(self.sayings, self._digest(record), None)
+            remember(told.sayings, self._digest(record), None)
             if state in TERMINAL:
-                self._first(self.terminals, record, Said(evidence, state, answers_c))
+                self._first(told.terminals, record, Said(evidence, state, answers_c))
         if self.acknowledges(record):
-            self._first(self.pinned, record, Said(evidence, state or "", answers_c))
-        self.spoken.answer(record, evidence, said, stale=bool(said.history) and self.is_stale(record))
+            self._first(told.pinned, record, Said(evidence, state or "", answers_c))
+        told.spoken.answer(record, evidence, said, stale=bool(said.history) and self.is_stale(record))
         if asked is not None and asked.ended is None and self._ends(record, said):
             asked.ended = Ended(evidence, state)
 
@@ -277,7 +278,7 @@ class TaskCase:
 
     def is_stale(self, record: Record) -> bool:
         """Say whether this answers a request from before the history that the peer has shown of its task."""
-        shown = self.spoken.histories.get(text(record.data, "task_id") or "")
+        shown = self.told_by(record).spoken.histories.get(text(record.data, "task_id") or "")
         return shown is not None and self.precedes(record, Said(shown.evidence, "", shown.answers))
 
     def _ends(self, record: Record, said: Contents) -> bool:
@@ -285,7 +286,12 @@ class TaskCase:
         if record.data.get("leg") != "stream-event":
             return False
         asked = self.request_of(record)
-        agreed = (asked and asked.version) or (self.frozen and self.frozen.interface["version"]) or self.version or ""
+        agreed = (
+            (asked and asked.version)
+            or (self.frozen and self.frozen.interface["version"])
+            or self.told_by(record).version
+            or ""
+        )
         return said.final or (text(record.data, "state_read") in TERMINAL and not agreed.startswith("0"))
 
     def acknowledges(self, record: Record) -> bool:
