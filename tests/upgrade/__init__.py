@@ -1,0 +1,1 @@
+"""Ledgers of earlier releases go on living under this one, and what later ones record is kept by this one."""
