@@ -212,3 +212,15 @@ def test_a_writer_without_the_right_to_make_anything_records_and_follows(
         assert ledger.catch_up() > 0
         ledger.catch_up(from_start=True)
     assert run("--ledger", str(home / "audit"), "audit").exit_code == 0
+
+
+def test_health_and_metrics_are_those_of_any_ledger_and_whether_somebody_follows_the_server_knows(
+    run: Run, audit: Path
+) -> None:
+    result = run("--ledger", str(audit), "--format", "json", "health")
+    (said,) = lines(result)
+    assert (result.exit_code, said["healthy"], said["following"]) == (0, True, None)
+    assert said["mark"] == said["head"] == said["events"]
+    events = f"a2a_ledger_events_total {said['events']}\n"
+    assert events in run("--ledger", str(audit), "metrics").stdout
+    assert "the server knows" in run("--ledger", str(audit), "health").stdout
