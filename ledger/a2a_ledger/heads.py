@@ -10,15 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
-from a2a_ledger.errors import LedgerError, PolicyError
+from a2a_ledger.errors import ConflictError, LedgerError, PolicyError
 from a2a_ledger.key_ring import log_keys_here
 from a2a_ledger.merkle import verify_consistency
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.store import head_verifiers
+from a2a_ledger.store.kept_heads import swap_note
 from a2a_ledger.store.log_keys import log_keys
 from a2a_ledger.store.mark import HighWaterMark
 
@@ -41,6 +43,8 @@ SETTLE = 0.02
 SPACING = 0.25
 """Seconds between two urgent signatures: each waits for the disk five times, which a steady flow of sends must not."""
 
+_ATTEMPTS = 5  # to sign while others do
+
 
 class HeadSigner:
     """Signs the head of one log; safe to run in several processes, of which one signs at a time."""
@@ -49,6 +53,7 @@ class HeadSigner:
         self._store = store
         self._signer = signer
         self._mark = mark
+        self._shared = store.recorder.fence is not None  # other machines may sign, and keep their heads there
         self._signed = 0
         self._checked = 0  # rows before this opened, or lie under an earlier head
         self._wake = threading.Event()
@@ -64,14 +69,25 @@ class HeadSigner:
             RollbackError: the database is behind the mark.
             ConsistencyError: the head does not extend the mark.
             StoreError: the mark or the database cannot be written, or a new row does not open.
+            ConflictError: signers on other machines were faster again and again.
+            UnreachableError: no server answers, or no standby has what is to be signed.
         """
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(ConflictError):
+                return self._sign()
+        return self._sign()
+
+    def _sign(self) -> str:
         with self._mark.exclusive() as held:
-            size = self._store.size()
+            newest = self._store.latest_checkpoint()  # before the size: what is signed meanwhile may be larger than it
+            before = newest[1] if newest else None
+            size = self._store.recorder.settled_size()
             self._store.check_open(self._checked, size)
             head = Checkpoint(self._store.origin, size, self._store.root(size))
             note = sign_checkpoint(head, self._signer())  # no rotation comes in between: it holds the mark as well
-            held.advance(note, head, lambda old: self._prove(old, head))
-            self._store.save_checkpoint(size, note)
+            held.advance(note, head, lambda old: self._prove(old, head), before if self._shared else None)
+            with self._store.transaction() as session:
+                swap_note(session, before, size, note)
             self._signed = self._checked = size
         return note
 
@@ -88,7 +104,8 @@ class HeadSigner:
         self._signed = newest[0] if newest is not None else 0
         mark = self._mark.read()
         if mark is not None and mark.head.size > self._signed:  # a crash came between the mark and the database
-            self._store.save_checkpoint(mark.head.size, mark.note)
+            with suppress(ConflictError), self._store.transaction() as session:
+                swap_note(session, newest[1] if newest else None, mark.head.size, mark.note)
             self._signed = mark.head.size
         self._checked = self._signed
         self._thread = threading.Thread(target=self._run, name="a2a-ledger-heads", daemon=True)
@@ -168,5 +185,6 @@ def check_mark(mark: HighWaterMark, store: Store, settings: Settings) -> None:
     """Refuse to write behind the mark; a reader is only told (`audit` says it too)."""
     newest = store.latest_checkpoint()
     note = newest[1] if newest else None
-    for remark in mark.check(size=store.size, root=store.root, newest=note, strict=settings.strict_mark):
+    shared = store.recorder.fence is not None
+    for remark in mark.check(size=store.size, root=store.root, newest=note, strict=settings.strict_mark, shared=shared):
         _log.warning("%s", remark)

@@ -70,6 +70,7 @@ CONFIG = """\
 # [store]                        # events on a PostgreSQL server in the place of ledger.db, see docs/postgresql.md
 # url = "postgresql://db1,db2/audit"  # never with a password: .pgpass or a service file has it
 # schema = "a2a_ledger"          # of the tables there; one schema holds one ledger
+# timeout = 30                   # seconds that a caller waits for it at most
 """
 
 

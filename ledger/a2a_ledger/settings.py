@@ -114,17 +114,21 @@ class Events:
     Attributes:
         url: of a PostgreSQL server, without a password; None: in `ledger.db`, in the ledger's directory.
         schema: of the ledger's tables on that server.
+        timeout: seconds that a caller waits for that server at most.
     """
 
     url: str | None = None
     schema: str = "a2a_ledger"
+    timeout: int = 30
 
     @property
     def server(self) -> Server | None:
         """Return the server; None: there is none."""
         from a2a_ledger.store import Server  # noqa: PLC0415 - settings are read where no store is opened, too
 
-        return None if self.url is None else Server(self.url, self.schema)
+        if self.timeout < 1:
+            raise UsageError(f"setting [store] timeout: expected a second or more, found {self.timeout}")
+        return None if self.url is None else Server(self.url, self.schema, self.timeout)
 
 
 @dataclass(frozen=True, slots=True)

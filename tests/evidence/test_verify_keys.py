@@ -18,6 +18,7 @@ from a2a_ledger.verify import verify
 from tests.evidence.conftest import reopened
 from tests.evidence.forging import judged, statuses
 from tests.evidence.recorded import append_unchecked, dispute, entropy, opened
+from tests.store.facts import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ def bundle_of(
     (place / "keys" / "log.pem").unlink()  # which no longer speaks: a ledger does not open with it
     with closing(open_store(place)) as store:
         note = sign_checkpoint(Checkpoint(store.origin, store.size(), store.root()), chosen)
-        store.save_checkpoint(store.size(), note)
+        keep(store, store.size(), note)
     with reopened(place, read_only=False) as ledger:
         return export_task(ledger, story.tasks["t1"]).data, first.vkey, note
 
@@ -78,7 +79,7 @@ def cosigned_bundle(place: Path) -> tuple[bytes, str, Verifier]:
         line = SignatureLine(witness.name, key.key_id, signature)
     (place / "keys" / "log.pem").unlink()  # nobody signs any more, so that the cosigned head stays the newest
     with reopened(place, read_only=False) as ledger:
-        ledger.store.save_checkpoint(parse_checkpoint(note.text).size, str(Note(note.text, (*note.signatures, line))))
+        keep(ledger.store, parse_checkpoint(note.text).size, str(Note(note.text, (*note.signatures, line))))
         return export_task(ledger, story.tasks["t1"]).data, log, key
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.codec import Content, Draft, draft
 from a2a_ledger.events import MessageRecorded
 from a2a_ledger.store import open_store
+from a2a_ledger.store.kept_heads import keep_note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +54,12 @@ class Where(NamedTuple):
     def make(self) -> Store:
         """Make the ledger, or open it again."""
         return open_store(self.directory, origin=ORIGIN, create=True, server=self.server)
+
+
+def keep(store: Store, size: int, note: str) -> None:
+    """Keep a note in a store as if it had been signed."""
+    with store.transaction() as session:
+        keep_note(session, size, note)
 
 
 def new_store(directory: Path | None) -> Store:

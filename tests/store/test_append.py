@@ -13,7 +13,7 @@ from eventsourcing.persistence import Tracking
 
 from a2a_ledger.codec import Content, Withheld, draft, leaf, stream_tag, tags_of
 from a2a_ledger.errors import ConflictError, MissingKeysError, RollbackError, StoreError, UsageError
-from tests.store.facts import AT, BODY, ORIGIN, PEER, event, message, new_store, new_stream
+from tests.store.facts import AT, BODY, ORIGIN, PEER, event, keep, message, new_store, new_stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -232,9 +232,9 @@ def test_tags_find_records_in_log_order(store: Store) -> None:
 
 def test_a_checkpoint_is_kept_by_its_size(store: Store) -> None:
     assert store.latest_checkpoint() is None
-    store.save_checkpoint(5, "five\n")
-    store.save_checkpoint(2, "two\n")
-    store.save_checkpoint(5, "five, cosigned\n")
+    keep(store, 5, "five\n")
+    keep(store, 2, "two\n")
+    keep(store, 5, "five, cosigned\n")
     assert store.checkpoints() == [(2, "two\n"), (5, "five, cosigned\n")]
     assert store.latest_checkpoint() == (5, "five, cosigned\n")
 

@@ -16,7 +16,7 @@ import pytest
 
 from a2a_ledger.errors import BusyError, MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store import Store, open_store
-from tests.store.facts import BODY, ORIGIN, PEER, message, new_store, new_stream
+from tests.store.facts import BODY, ORIGIN, PEER, keep, message, new_store, new_stream
 
 
 def mode(path: Path) -> int:
@@ -231,7 +231,7 @@ def test_a_copy_is_read_without_writing(tmp_path: Path, *, with_keys: bool) -> N
     store = new_store(tmp_path / "ledger")
     stream = new_stream(store)
     store.append([message(stream, blobs={"body": BODY * 3000}) for _ in range(300)])
-    store.save_checkpoint(300, "note\n")
+    keep(store, 300, "note\n")
     with store.transaction() as connection:
         store.advance(connection, "verifier", 7)
     expected = everything(store, stream)

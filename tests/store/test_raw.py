@@ -8,7 +8,7 @@ import pytest
 
 from a2a_ledger.errors import StoreError
 from a2a_ledger.store import LEDGER_TABLES, Store, open_store, row_digest
-from tests.store.facts import PEER, Where, message, new_stream
+from tests.store.facts import PEER, Where, keep, message, new_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ def filled(where: Where) -> Store:
     made = where.make()
     stream = new_stream(made)
     made.append([message(stream, blobs={"body": bytes(70000)}) for _ in range(257)])
-    made.save_checkpoint(256, "note\n")
+    keep(made, 256, "note\n")
     with made.transaction() as connection:
         made.advance(connection, "verifier", 3)
     return made

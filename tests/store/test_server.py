@@ -35,7 +35,7 @@ from a2a_ledger.store.postgres.sessions import Sessions
 from a2a_ledger.store.postgres.tags import tag_cell
 from tests.store.checks import check_log
 from tests.store.conftest import on
-from tests.store.facts import AT, ORIGIN, PEER, Where, event, message, new_stream
+from tests.store.facts import AT, ORIGIN, PEER, Where, event, keep, message, new_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -115,7 +115,7 @@ def test_an_outcome_that_nobody_knows_is_asked_for_again(
 
 def test_a_server_that_stays_away_is_one_clear_error(served: Where) -> None:
     store = served.make()
-    cast("Sessions", store._database).busy_timeout = 0.3
+    cast("Sessions", store._database).timeout = 0.3
     stream = new_stream(store)
     with pytest.raises(UnreachableError, match="may have been written or not"), calls(store, *[lost_before] * 50):
         store.append([message(stream)])
@@ -235,7 +235,7 @@ def test_a_writer_appends_and_can_do_no_more(postgres: PostgresServer, tmp_path:
     store = open_store(tmp_path, server=writing)
     stream = new_stream(store)
     store.append([message(stream) for _ in range(300)], Tracking("verifier", 5))
-    store.save_checkpoint(300, "note\n")
+    keep(store, 300, "note\n")
     assert store.root(300)
     for statement in (
         "INSERT INTO ledger_events VALUES (301, 'x', 0, 'x', '', '', '')",
@@ -307,7 +307,7 @@ def test_one_schema_holds_one_ledger(served: Where, tmp_path: Path) -> None:
 
 def test_a_held_lock_is_said_after_the_time_out(served: Where) -> None:
     served.make().close()
-    store = open_store(served.directory, server=served.server, busy_timeout=0.2)
+    store = open_store(served.directory, server=cast("Server", served.server)._replace(timeout=0.2))
     with owner_of(served) as owner, owner.transaction():
         owner.execute("SELECT pg_advisory_xact_lock(1093815367, 'ledger_events'::regclass::oid::integer)")
         with pytest.raises(BusyError, match="locked by another connection"):

@@ -33,10 +33,12 @@ class Server(NamedTuple):
     Attributes:
         url: `postgresql://…` or another form that libpq takes; it holds no password.
         schema: of the ledger's tables; one schema holds one ledger.
+        timeout: seconds that a caller waits at most: for a lock, for a standby, for a server that takes writes.
     """
 
     url: str
     schema: str = "a2a_ledger"
+    timeout: float = 30.0
 
 
 class Result(Protocol):
@@ -155,6 +157,10 @@ class Recorder(Protocol):
 
     def max_notification_id(self) -> int | None:
         """Return the newest row id, None for an empty log."""
+        ...
+
+    def settled_size(self) -> int:
+        """Return how many events the loss of one machine does not take away: what a head may be signed over."""
         ...
 
     def close(self) -> None:

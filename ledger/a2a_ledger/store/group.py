@@ -34,11 +34,12 @@ _MAX_EVENTS = 512  # events of one transaction, unless a single call has more
 class Call:
     """One append: what to write, and how it ended."""
 
-    __slots__ = ("done", "error", "future", "gate", "items", "result", "tracking")
+    __slots__ = ("done", "error", "future", "gate", "items", "result", "since", "tracking")
 
     def __init__(self, items: Sequence[Item], tracking: Tracking | None) -> None:
         self.items = items
         self.tracking = tracking
+        self.since = time.monotonic()
         self.result: list[Appended] = []
         self.error: Exception | None = None
         self.done = False
@@ -60,7 +61,7 @@ class GroupCommit:
 
     Args:
         write: Writes a group of calls in one transaction and sets each `result`; or raises, and
-            nothing of the group is written.
+            nothing of the group is written. It may set `error` of calls whose time is up, and write the others.
     """
 
     def __init__(self, write: Callable[[Sequence[Call]], None]) -> None:
@@ -213,10 +214,11 @@ class GroupCommit:
                 group[0].error = error
             else:  # what one caller lost or may not write must not fail its neighbours
                 for call in group:
-                    self._commit([call])
+                    if call.error is None:
+                        self._commit([call])
         except Exception as error:  # noqa: BLE001 - whatever it is, it goes to every caller of the group
             for call in group:
-                call.error = error
+                call.error = call.error or error
         for call in group:
             call.done = True
 

@@ -33,6 +33,7 @@ from a2a_ledger.errors import (
     VerificationError,
 )
 from a2a_ledger.note import parse_note
+from a2a_ledger.store.mark_faults import LOST, SAFE_SIDE, behind, damaged, same_tree
 from a2a_ledger.store.mark_place import state_directory, write_durably
 
 if TYPE_CHECKING:
@@ -46,13 +47,10 @@ LOCK = "signer.lock"
 LOCK_TIMEOUT = 30.0
 """Seconds that a signer waits for another one to finish."""
 
-RECOVERY = "a2a-ledger checkpoint --recover-mark"
-"""The command that starts a new mark when both copies are gone; `HeldMark.recover` does the work."""
+KEPT = "the newest head that the server keeps"
+"""How messages call the copy of the mark that is in a database which other machines write to as well."""
 
 _RETRY = 0.01
-_COMPARE = "compare the newest checkpoint with one that somebody else holds (a witness, a peer, an exported bundle)"
-_SAFE_SIDE = f"{_COMPARE}; if the log is not behind it, run `{RECOVERY}`"
-_LOST = "keep this directory and its mark for reading, and begin a new log elsewhere with `a2a-ledger init`"
 
 
 class Mark(NamedTuple):
@@ -105,10 +103,20 @@ class HighWaterMark:
             RollbackError: if a copy is signed by a key that the database does not name.
             VerificationError: if the copies are two tree heads of one size.
         """
-        return _governing(*self._copies())
+        return self.governing(None)
+
+    def governing(self, kept: str | None) -> Mark | None:
+        """Return the largest copy, of which the newest note that a server keeps is one; raises as `read`."""
+        return _governing(*self._copies(), self._kept(kept))
 
     def check(
-        self, *, size: Callable[[], int], root: Callable[[int], bytes], newest: str | None, strict: bool = False
+        self,
+        *,
+        size: Callable[[], int],
+        root: Callable[[int], bytes],
+        newest: str | None,
+        strict: bool = False,
+        shared: bool = False,
     ) -> list[str]:
         """Hold a database against the mark before anything is written to it.
 
@@ -120,6 +128,7 @@ class HighWaterMark:
             root: gives the database's root at a size.
             newest: the newest signed note of the database, None where none was ever signed.
             strict: refuse a missing copy instead of writing it again.
+            shared: signers elsewhere keep their heads in this database too, so its newest is a copy of the mark.
 
         Returns:
             What was put right, one sentence each, for the log and the user.
@@ -133,14 +142,14 @@ class HighWaterMark:
         """
         with self.exclusive() as held:
             copies = self._copies()
-            mark = _governing(*copies)
+            mark = _governing(*copies, *([self._kept(newest)] if shared else []))
             if mark is None:
                 if newest is None:
                     return []
                 raise StoreError(
                     f"the high-water mark of {self.origin} is missing in both places ({self.beside} and {self.apart}), "
                     f"yet the database holds a checkpoint of size {checkpoint_of(newest).size}: nothing shows any more "
-                    f"that this database is not an old copy; {_SAFE_SIDE}"
+                    f"that this database is not an old copy; {SAFE_SIDE}"
                 )
             self._compare(mark, size(), root)
             return held.repair(mark, copies, strict=strict)
@@ -201,9 +210,9 @@ class HighWaterMark:
     def _copies(self) -> tuple[Mark | None, Mark | None]:
         beside, apart = self._look(self.beside), self._look(self.apart)
         if isinstance(beside, str):
-            raise _damaged(self.beside, beside, self.apart, apart)
+            raise damaged(self.beside, beside, self.apart, apart)
         if isinstance(apart, str):
-            raise _damaged(self.apart, apart, self.beside, beside)
+            raise damaged(self.apart, apart, self.beside, beside)
         return beside, apart
 
     def _look(self, path: Path) -> Mark | str | None:
@@ -214,6 +223,16 @@ class HighWaterMark:
             return None
         except OSError as error:
             raise StoreError(f"cannot read the high-water mark {path}: {error.strerror}") from error
+        return self._judged(path, note)
+
+    def _kept(self, note: str | None) -> Mark | None:
+        """Return the newest head that a server keeps, as a copy of the mark."""
+        found = None if note is None else self._judged(KEPT, note.encode())
+        if isinstance(found, str):
+            raise StoreError(f"{KEPT} is damaged ({found}): run `a2a-ledger audit`, and sign nothing until it is clear")
+        return found
+
+    def _judged(self, path: Path | str, note: bytes) -> Mark | str:
         try:
             head = checkpoint_of(note)
             if head.origin != self.origin:
@@ -227,7 +246,7 @@ class HighWaterMark:
             return str(error)
         return Mark(head, note.decode())
 
-    def _check_signer(self, path: Path, head: Checkpoint, note: bytes) -> None:
+    def _check_signer(self, path: Path | str, head: Checkpoint, note: bytes) -> None:
         """Refuse a whole note by a key that the database does not name: which keys a log has stands in the log.
 
         So an old copy of the database lacks the keys that came later, and cannot tell their notes from a stranger's.
@@ -244,14 +263,14 @@ class HighWaterMark:
                 raise RollbackError(
                     f"the high-water mark {path}, over {head.size} events, is signed by the key in {file}, which this "
                     "database does not name: the database is an old copy, from before that key was added, and writing "
-                    f"to it would fork the log; restore the newest copy of ledger.db, or, if it is lost, {_LOST}"
+                    f"to it would fork the log; restore the newest copy of ledger.db, or, if it is lost, {LOST}"
                 )
         raise RollbackError(
             f"the high-water mark {path}, over {head.size} events of {self.origin}, is signed by "
             f"{', '.join('+'.join(signer) for signer in signers)}, a key that this database does not name: either the "
             "database is an old copy, from before the log key was replaced, and writing to it would fork the log, or "
             "the mark is somebody else's; so nothing is written. Restore the newest copy of ledger.db, whose "
-            f"`a2a-ledger keys list` has that key; if it is lost, {_LOST}. If there never was a newer copy, leave the "
+            f"`a2a-ledger keys list` has that key; if it is lost, {LOST}. If there never was a newer copy, leave the "
             "mark where it is, find out who wrote it, and run `a2a-ledger audit`"
         )
 
@@ -268,7 +287,7 @@ class HighWaterMark:
 
     def _compare(self, mark: Mark, size: int, root: Callable[[int], bytes]) -> None:
         if size < mark.head.size:
-            raise _behind(self, mark.head.size, f"the database holds {size} events")
+            raise behind(self, mark.head.size, f"the database holds {size} events")
         found = root(mark.head.size)
         if found != mark.head.root:
             raise VerificationError(
@@ -284,13 +303,17 @@ class HeldMark:
     def __init__(self, mark: HighWaterMark) -> None:
         self._mark = mark
 
-    def advance(self, note: str, head: Checkpoint, prove: Callable[[Checkpoint], None]) -> None:
+    def advance(
+        self, note: str, head: Checkpoint, prove: Callable[[Checkpoint], None], kept: str | None = None
+    ) -> None:
         """Move the mark to a head that was just signed; durable in both places when this returns.
 
         Args:
             note: the signed note. It must not leave the process before this returns.
             head: the tree head in it.
             prove: checks that `head` extends the tree head that it is given, and raises if not.
+            kept: the newest note in a database that signers on other machines keep theirs in too. It was read before
+                `head` was: it counts as a copy of the mark.
 
         Raises:
             RollbackError: the head is smaller than the mark.
@@ -300,12 +323,12 @@ class HeldMark:
         place = self._mark
         if checkpoint_of(note) != head or head.origin != place.origin:
             raise UsageError(f"expected a note of {place.origin} over the given head, found one over another head")
-        old = place.read()
+        old = place.governing(kept)
         if old is not None:
             if head.size < old.head.size:
-                raise _behind(place, old.head.size, f"a head of {head.size} events was about to be signed")
+                raise behind(place, old.head.size, f"a head of {head.size} events was about to be signed")
             if head.size == old.head.size:
-                _same_tree(head, old.head)
+                same_tree(head, old.head)
             else:
                 prove(old.head)
         self._write(note)
@@ -331,7 +354,7 @@ class HeldMark:
         for path, copy in zip((self._mark.beside, self._mark.apart), copies, strict=True):
             if copy is None and strict:
                 raise StoreError(
-                    f"the high-water mark {path} is missing, and strict_mark is set: {_SAFE_SIDE}, "
+                    f"the high-water mark {path} is missing, and strict_mark is set: {SAFE_SIDE}, "
                     "or put the missing file back"
                 )
             if copy is None or copy.head.size < mark.head.size:
@@ -345,42 +368,14 @@ class HeldMark:
             write_durably(path, note)
 
 
-def _governing(first: Mark | None, second: Mark | None) -> Mark | None:
-    """Return the larger copy."""
-    if first is None or second is None:
-        return first or second
-    if first.head.size == second.head.size:
-        _same_tree(first.head, second.head)
-    return max(first, second, key=lambda mark: mark.head.size)
-
-
-def _damaged(path: Path, why: str, other: Path, there: Mark | str | None) -> StoreError:
-    """Say what to do about a damaged copy. It may have been the larger one, so the other alone settles nothing."""
-    fault = f"the high-water mark {path} is damaged ({why})"
-    if isinstance(there, Mark):
-        return StoreError(
-            f"{fault}, and may have been ahead of the other copy, which stands at size {there.head.size}: {_COMPARE}; "
-            f"if the log is not behind that, move it away, and it is written again from {other}"
-        )
-    found = "is missing" if there is None else f"is damaged as well ({there})"
-    return StoreError(
-        f"{fault}, and the other copy, {other}, {found}: nothing shows any more that this database is not an old copy; "
-        f"{_COMPARE}; if the log is not behind that, move what is damaged away and run `{RECOVERY}`"
-    )
-
-
-def _same_tree(new: Checkpoint, old: Checkpoint) -> None:
-    if new.root != old.root:
-        raise VerificationError(
-            f"two tree heads of {old.origin} at size {old.size} with different roots ({old.root.hex()} and "
-            f"{new.root.hex()}): the log has forked, and both signed notes together prove it; stop writing, keep "
-            "both, and find out which of two databases is the true one"
-        )
-
-
-def _behind(place: HighWaterMark, signed: int, found: str) -> RollbackError:
-    return RollbackError(
-        f"{found}, but a tree head of {signed} was signed for {place.origin} (see {place.beside} and {place.apart}): "
-        "this database is an old copy, and writing to it would fork the log; restore the newest copy of ledger.db, or, "
-        f"if it is lost, {_LOST}"
-    )
+def _governing(*copies: Mark | None) -> Mark | None:
+    """Return the largest copy."""
+    governing: Mark | None = None
+    for copy in copies:
+        if copy is None:
+            continue
+        if governing is not None and copy.head.size == governing.head.size:
+            same_tree(copy.head, governing.head)
+        if governing is None or copy.head.size > governing.head.size:
+            governing = copy
+    return governing

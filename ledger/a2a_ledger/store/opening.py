@@ -45,7 +45,7 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         create: Make what is missing. Without it a missing ledger is an error.
         read_only: Write nothing at all; a missing `keys.db` is then no error, its keys are missing.
         entropy: Gives that many random octets.
-        busy_timeout: Seconds to wait for another process's lock.
+        busy_timeout: Seconds to wait for another process's lock on `ledger.db`.
         server: Has the events, in the place of `ledger.db`.
 
     Raises:
@@ -60,7 +60,7 @@ def open_store(  # noqa: PLR0913 - each has a name at the call and most have a d
         missing = not (Path(directory) / KEYS).exists()
         keys = _open_keys(Path(directory), entropy, create=create and missing, read_only=read_only)
         try:
-            return _open_on_server(server, keys, origin, busy_timeout, create=create and not read_only)
+            return _open_on_server(server, keys, origin, create=create and not read_only)
         except BaseException:
             keys.close()
             raise
@@ -98,12 +98,12 @@ def prepare_server(server: Server) -> None:
     prepare(server)
 
 
-def _open_on_server(server: Server, keys: KeyStore, origin: str | None, busy_timeout: float, *, create: bool) -> Store:
+def _open_on_server(server: Server, keys: KeyStore, origin: str | None, *, create: bool) -> Store:
     try:
         from a2a_ledger.store.postgres.opening import open_on_server  # noqa: PLC0415 - an extra brings the driver
     except ImportError as error:
         raise _no_driver(error) from error
-    return open_on_server(server, keys, origin, _check_keys, busy_timeout=busy_timeout, create=create)
+    return open_on_server(server, keys, origin, _check_keys, create=create)
 
 
 def _no_driver(error: ImportError) -> UsageError:

@@ -145,6 +145,10 @@ class Placer:
         for salt in placed.tried:
             self._attempts.pop(salt, None)
 
+    def tried_before(self, items: Sequence[Item]) -> bool:
+        """Say whether one of these was placed before, and may have been written."""
+        return any(isinstance(item, Draft) and item.salt in self._attempts for item in items)
+
     def _add_leaf(self, to: Placement, n: int, c: bytes, t: bytes) -> None:
         """Do what the back end does with a leaf before it is written."""
 

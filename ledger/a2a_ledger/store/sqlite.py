@@ -193,6 +193,10 @@ class LedgerRecorder(SQLiteProcessRecorder):
             found: tuple[int | None] = connection.execute("SELECT max(rowid) FROM ledger_events").fetchone()
             return found[0]
 
+    def settled_size(self) -> int:
+        """Return the number of events: what is committed is on this machine's disk, and nowhere else."""
+        return self.max_notification_id() or 0
+
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
         """Return a subscription that asks for news every 20 ms."""
         return PollingSubscription(self, gt, topics)

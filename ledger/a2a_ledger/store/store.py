@@ -94,14 +94,6 @@ class Store:
                 await asyncio.to_thread(self.keys.prepare, item.stream)
         return await self.recorder.append_async(drafts, tracking)
 
-    def save_checkpoint(self, size: int, note: str) -> None:
-        """Keep a signed note for its size, in the place of an earlier one of the same size."""
-        with self.transaction() as connection:
-            connection.execute(
-                "INSERT INTO ledger_checkpoints VALUES (?, ?) ON CONFLICT (size) DO UPDATE SET note = excluded.note",
-                (size, note),
-            )
-
     @contextmanager
     def transaction(self) -> Generator[Session]:
         """Open a write transaction for views; it commits at the end, or rolls back on an error."""

@@ -5,14 +5,16 @@ the server gives the lock to another session only after this one has ended, and 
 under way. There is nothing to check in between, and no clock to trust.
 
 A process that dies or is cut off gives way within seconds: the server looks whether its machine is still
-there, and ends a session that says nothing for `LEASE`. Who comes back from a pause finds its connection
-ended and emits nothing.
+there, and ends a session that says nothing for `LEASE`. While the process lives a thread of its own says
+something, however long a follower works on a page. Who comes back from a pause finds its connection ended
+and emits nothing.
 """
 
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 LEASE = 10.0
 """Seconds without a word after which the server takes the lock from whoever holds it (PostgreSQL 14 and later)."""
 
+_OFTEN = 0.25  # of the lease
 _TRY = "SELECT pg_try_advisory_lock(1093815370, 'ledger_events'::regclass::oid::integer)"
 _WATCH = (
     "SELECT set_config(name, CASE WHEN name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout')"
@@ -63,6 +66,7 @@ class ServerFence:
     def _renew(self) -> None:
         self._lock = threading.RLock()
         self._line: Line | None = None
+        self._over = threading.Event()  # set where the log is closed
         self.inside = False
         """Whether this process went inside and has not let go: what it emits has to go over the fence's connection."""
 
@@ -83,7 +87,7 @@ class ServerFence:
             if self._line is not None and self.holds():
                 return True
             self._drop()
-            line = self._sessions.take_out()
+            line = self._sessions.take_out(0)  # once: the caller asks again
             try:
                 if not line.execute(_TRY).fetchone()[0]:
                     self._sessions.take_back(line)
@@ -97,7 +101,14 @@ class ServerFence:
                 raise
             self._line = line
             self.inside = True
+            threading.Thread(target=self._beat, args=(line,), name="a2a-ledger-fence", daemon=True).start()
             return True
+
+    def _beat(self, line: Line) -> None:
+        """Say something to the server in time, again and again, until this connection is let go or lost."""
+        while not self._over.wait(self._lease * _OFTEN):
+            if self._line is not line or not self.holds():
+                return
 
     def holds(self) -> bool:
         """Return whether this process is still inside; it asks the server, which also prolongs the lease."""
@@ -105,6 +116,7 @@ class ServerFence:
             if self._line is None:
                 return False
             try:
+                self._line.connection.until = time.monotonic() + self._lease
                 self._line.execute("SELECT 1").fetchone()
             except psycopg.Error:
                 self._drop()
@@ -112,10 +124,19 @@ class ServerFence:
             return True
 
     def let_go(self) -> None:
-        """Go out: the connection is closed, and the lock with it."""
+        """Go out, so that another process can go inside at once."""
         with self._lock:
+            if self._line is not None:
+                with suppress(psycopg.Error):  # else the server does it when it meets the end of the connection
+                    self._line.connection.until = time.monotonic() + 1
+                    self._line.execute("SELECT pg_advisory_unlock_all()")
             self._drop()
             self.inside = False
+
+    def close(self) -> None:
+        """Go out for good."""
+        self._over.set()
+        self.let_go()
 
     def append(self, items: Sequence[Item], tracking: Tracking) -> list[Appended]:
         """Append what a follower emits, and move its position, over the connection that holds the lock.
@@ -128,18 +149,20 @@ class ServerFence:
         call = Call(items, tracking)
         with self._lock:
             losses = 0
-            while not self._writer.write([call], lock_first=losses >= LOSSES):
+            until = call.since + self._sessions.timeout
+            while not self._writer.write([call], lock_first=losses >= LOSSES, until=until):
                 losses += 1
         return call.result
 
     @contextmanager
-    def _lent(self) -> Generator[Line]:
+    def _lent(self, until: float) -> Generator[Line]:
         if self._line is None:
             raise UnreachableError(
                 f"expected to hold the lock of the followers in {self._sessions.name}, found it lost with the "
                 "connection: another process may follow now; nothing was written",
                 hint="nothing is lost: whoever has the lock reads on from the stored position",
             )
+        self._line.connection.until = until
         try:
             yield self._line
         finally:

@@ -37,13 +37,12 @@ def prepare(server: Server) -> None:
         )
 
 
-def open_on_server(  # noqa: PLR0913 - what `open_store` was given
+def open_on_server(
     server: Server,
     keys: KeyStore,
     origin: str | None,
     check_keys: Callable[[Record, KeyStore], None],
     *,
-    busy_timeout: float,
     create: bool,
 ) -> Store:
     """Open the store of a ledger.
@@ -53,7 +52,6 @@ def open_on_server(  # noqa: PLR0913 - what `open_store` was given
         keys: The key store that the log was begun with; where it is read-only, so is the store.
         origin: Name of the log; needed where it is made, checked where it exists.
         check_keys: Sees that the key store is that of a log's first record.
-        busy_timeout: Seconds to wait for another writer, or for a server that answers.
         create: Make the tables where the schema has none.
 
     Raises:
@@ -62,7 +60,7 @@ def open_on_server(  # noqa: PLR0913 - what `open_store` was given
         UnreachableError: No server answers.
         UsageError: The url or the schema cannot be used.
     """
-    sessions = Sessions(server, read_only=keys.read_only, busy_timeout=busy_timeout)
+    sessions = Sessions(server, read_only=keys.read_only)
     try:
         return _open(sessions, keys, origin, check_keys, create=create)
     except BaseException:

@@ -24,10 +24,12 @@ from eventsourcing.persistence import (
     Tracking,
 )
 
-from a2a_ledger.errors import ConflictError, UnreachableError
+from a2a_ledger.errors import BusyError, ConflictError, UnreachableError
 from a2a_ledger.store.database import ALL_ROWS
 from a2a_ledger.store.group import GroupCommit
+from a2a_ledger.store.postgres.faults import not_replicated, translated
 from a2a_ledger.store.postgres.fence import ServerFence
+from a2a_ledger.store.postgres.patience import Pauses
 from a2a_ledger.store.postgres.subscription import ListeningSubscription
 from a2a_ledger.store.postgres.writer import LOSSES, Writer
 
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from a2a_ledger.store.placing import Appended, Item, StreamKeys
     from a2a_ledger.store.postgres.sessions import Sessions
 
-_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach a server
+_LEAST = 1.0  # seconds that an attempt is given, also for who has waited long behind others
+_SETTLE = "SELECT coalesce(max(rowid), 0), pg_logical_emit_message(true, 'a2a-ledger', '') FROM ledger_events"
 
 _COLUMNS = "rowid, originator_id, originator_version, topic, state"
 
@@ -93,22 +96,50 @@ class LedgerRecorder(ProcessRecorder):
     def close(self) -> None:
         """Serve the callers that wait, then stop."""
         self.group.close()
-        self.fence.let_go()
+        self.fence.close()
+
+    def settled_size(self) -> int:
+        """Return the number of events that a synchronous standby has as well, where there is one.
+
+        What a reader sees on a primary may be on no other machine: a wait for the standby may have been cut short,
+        or the server started again after a crash. So this writes a message to the write-ahead log behind all that it
+        sees, and its commit waits for the standby.
+
+        Raises:
+            UnreachableError: No server answers, or no standby has it.
+        """
+        until = time.monotonic() + self._sessions.timeout
+        with translated(self._sessions.name), self._sessions.lent(until) as line:
+            line.warned = False
+            found = line.execute(_SETTLE).fetchone()
+        if line.warned:
+            raise not_replicated(self._sessions.name)
+        return cast("tuple[int]", found)[0]
 
     def _write(self, group: Sequence[Call]) -> None:
-        """Write a group of calls, or nothing; ask again for as long as a writer waits where nobody answers."""
-        deadline = time.monotonic() + self._sessions.busy_timeout
-        pause, losses = _PAUSE, 0
-        while True:
+        """Write a group of calls; ask again for as long as somebody in it may wait, and answer whose time is up."""
+        going: list[Call] = list(group)
+        losses = 0
+        pauses = Pauses(self._naps)
+        while going:
+            now = time.monotonic()
+            until = max(min(call.since for call in going) + self._sessions.timeout, now + _LEAST)
             try:
-                if self._writer.write(group, lock_first=losses >= LOSSES):
+                if self._writer.write(going, lock_first=losses >= LOSSES, until=until):
                     return
                 losses += 1
-            except UnreachableError:
-                if time.monotonic() > deadline:
+                continue
+            except UnreachableError as error:
+                failure = error
+            except BusyError as error:  # an earlier attempt, whose client is gone, may hold the lock, and commit yet
+                if not self._writer.tried_before(going):
                     raise
-                time.sleep(pause * self._naps())
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                failure = UnreachableError(f"{error}; what was sent before that may have been written or not")
+            over = time.monotonic() - self._sessions.timeout
+            for call in going:
+                call.error = failure if call.since <= over else None
+            going = [call for call in going if call.error is None]
+            pauses.pause()
 
     # ---- the library's own interface
 

@@ -7,11 +7,13 @@ work as everywhere. A password is never taken from the url: it would stand in a 
 from __future__ import annotations
 
 import logging
+import math
 import re
 import select
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import time
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -20,6 +22,7 @@ from a2a_ledger.errors import StoreError, UnreachableError, UsageError
 from a2a_ledger.store.forks import forget_in_child
 from a2a_ledger.store.postgres.faults import ONLY_HERE, as_ledger_error, not_replicated, translated
 from a2a_ledger.store.postgres.form import VIEW_COLUMNS
+from a2a_ledger.store.postgres.patience import PatientConnection, Pauses
 from a2a_ledger.store.postgres.raw import raw_tables
 from a2a_ledger.store.postgres.statements import adapted
 from a2a_ledger.store.postgres.tags import tag_cell
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BUSY_TIMEOUT = 30.0
-"""Seconds that a writer waits for another one, or for a server that takes writes."""
-
 _NAME = re.compile("[a-z_][a-z0-9_]{0,62}")
 _VIEWS_LOCK = "SELECT pg_advisory_xact_lock(1093815368, 'ledger_events'::regclass::oid::integer)"
 """Who writes rows of read models: one at a time, and never in the way of an append."""
@@ -47,7 +47,8 @@ _SET_UP = (
     " ELSE current_setting('synchronous_commit') END, false), current_setting('fsync'),"
     " current_setting('server_encoding')"
 )
-_DEFAULTS = {"fallback_application_name": "a2a-ledger", "connect_timeout": "10", "tcp_user_timeout": "30000"}
+_DEFAULTS = {"fallback_application_name": "a2a-ledger", "connect_timeout": "5", "tcp_user_timeout": "30000"}
+_FOR_LOCKS = 0.9  # of the time-out: who waits for a lock is told that nothing was written before the time is up
 
 
 _inherited: list[Line] = []
@@ -56,7 +57,7 @@ _inherited: list[Line] = []
 class Line:
     """One connection, as a `Session`: statements of both databases, and whether the server warned of a commit."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: PatientConnection) -> None:
         self.connection = connection
         self.warned = False
         connection.add_notice_handler(self._hear)
@@ -74,20 +75,47 @@ class Line:
         self.warned = self.warned or notice.sqlstate == ONLY_HERE
 
 
+class Reader:
+    """Statements that read, each for itself: one that meets the loss of its connection is asked again over another."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def execute(self, statement: str, values: Values = ()) -> Result:
+        """Run one statement; its rows are here when this returns.
+
+        Raises:
+            UnreachableError: No server answered in time.
+        """
+        until, pauses = time.monotonic() + self._sessions.timeout, Pauses()
+        while True:
+            try:
+                with translated(self._sessions.name), self._sessions.lent(until) as line:
+                    return line.execute(statement, values)
+            except UnreachableError:
+                if not self._sessions.met or time.monotonic() > until:
+                    raise
+            pauses.pause()
+
+    def executemany(self, statement: str, rows: Iterable[Values]) -> None:
+        """Run one statement for each row of values, once."""
+        with translated(self._sessions.name), self._sessions.lent() as line:
+            line.executemany(statement, rows)
+
+
 class Sessions:
     """All connections of this process to the tables of one ledger.
 
     Args:
-        server: Where they are.
+        server: Where they are, and how long to wait there.
         read_only: Ask for nothing but reading; a standby will do.
-        busy_timeout: Seconds to wait for a lock.
 
     Raises:
         UsageError: The url cannot be read, holds a password, or the schema has no plain name.
     """
 
-    def __init__(self, server: Server, *, read_only: bool = False, busy_timeout: float = BUSY_TIMEOUT) -> None:
-        url, schema = server
+    def __init__(self, server: Server, *, read_only: bool = False) -> None:
+        url, schema, timeout = server
         parts = _parts_of(url)
         if not _NAME.fullmatch(schema):
             raise UsageError(f"expected a schema of small letters, digits and _, found {schema!r}")
@@ -95,8 +123,11 @@ class Sessions:
             parts.setdefault("target_session_attrs", "read-write")
         self.schema = schema
         self.read_only = read_only
-        self.busy_timeout = busy_timeout
+        self.timeout = timeout
+        self.met = False
+        """Whether a server was ever reached: where none was, nothing is tried again, since the url may be wrong."""
         self.name = f"schema {schema} of {_shown(parts)}"
+        self._hosts = 1 + max(parts.get(name, "").count(",") for name in ("host", "hostaddr"))
         self._conninfo = make_conninfo("", **{**_DEFAULTS, **parts})
         self._closed = False
         self._renew()
@@ -120,17 +151,34 @@ class Sessions:
     # ---- lending
 
     @contextmanager
-    def lent(self) -> Generator[Line]:
-        """Lend a connection outside of any transaction; one that broke is not lent again."""
-        line = self.take_out()
+    def lent(self, until: float | None = None) -> Generator[Line]:
+        """Lend a connection outside of any transaction; one that broke is not lent again.
+
+        Args:
+            until: The moment (`time.monotonic`) after which nothing is waited for. Without it, each wait has its own.
+        """
+        line = self.take_out(until)
+        line.connection.until = math.inf if until is None else until
         try:
             yield line
         finally:
             self.take_back(line)
 
-    def take_out(self) -> Line:
-        """Return a connection outside of any transaction, for as long as the caller likes."""
-        return self._idle_line() or Line(self.connect())
+    def take_out(self, until: float | None = None) -> Line:
+        """Return a connection outside of any transaction, for as long as the caller likes.
+
+        Args:
+            until: The moment up to which a server is looked for that takes writes; None: for the time-out.
+        """
+        end, pauses = time.monotonic() + self.timeout if until is None else until, Pauses()
+        while (line := self._idle_line()) is None:
+            try:
+                return Line(self.connect(end))
+            except UnreachableError:
+                if not self.met or time.monotonic() > end:
+                    raise
+            pauses.pause()
+        return line
 
     def _idle_line(self) -> Line | None:
         """Return an idle connection; one that the server has sent something to was ended by it, and is dropped."""
@@ -160,12 +208,7 @@ class Sessions:
 
     def reading(self) -> AbstractContextManager[Session]:
         """Lend a session; each statement sees one state of the database."""
-        return self._reading()
-
-    @contextmanager
-    def _reading(self) -> Generator[Session]:
-        with translated(self.name), self.lent() as line:
-            yield line
+        return nullcontext(Reader(self))
 
     @contextmanager
     def snapshot(self) -> Generator[Line]:
@@ -258,8 +301,11 @@ class Sessions:
 
     # ---- connections
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self, until: float | None = None) -> PatientConnection:
         """Open a connection, set up and outside of any transaction.
+
+        Args:
+            until: The moment up to which it may take; a host is given two seconds all the same.
 
         Raises:
             UnreachableError: There is no server, or none that takes writes.
@@ -268,7 +314,7 @@ class Sessions:
         if self._closed:
             raise StoreError(f"expected {self.name} to be open, found it closed")
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = PatientConnection.connect(self._in_time(until), autocommit=True)
         except psycopg.OperationalError as error:
             if error.sqlstate:
                 raise as_ledger_error(error, self.name) from error
@@ -279,15 +325,25 @@ class Sessions:
                 f"expected a server for {self.name}, found none: {' '.join(str(error).split())}",
                 hint="see that it runs and that this machine reaches it; nothing was sent",
             ) from error
+        connection.patience = self.timeout
         try:
             self._set_up(connection)
         except BaseException:
             connection.close()
             raise
+        self.met = True
         return connection
 
-    def _set_up(self, connection: psycopg.Connection[Any]) -> None:
-        wait = str(int(self.busy_timeout * 1000))
+    def _in_time(self, until: float | None) -> str:
+        """Return how to connect to one host after the other by a moment."""
+        configured = int(conninfo_to_dict(self._conninfo)["connect_timeout"] or 0)
+        left = None if until is None else int((until - time.monotonic()) / self._hosts)
+        if left is None or 0 < configured <= left:
+            return self._conninfo
+        return make_conninfo(self._conninfo, connect_timeout=max(2, left))
+
+    def _set_up(self, connection: PatientConnection) -> None:
+        wait = str(int(self.timeout * _FOR_LOCKS * 1000))
         with translated(self.name):
             found = connection.execute(_SET_UP, (f"{self.schema}, pg_temp", wait)).fetchone()
         *_, fsync, encoding = found or ("", "")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from psycopg.types.numeric import Int8
 
+from a2a_ledger.errors import StoreError, UnreachableError
 from a2a_ledger.store.placing import Placement, Placer
 from a2a_ledger.store.postgres.faults import not_replicated, translated
 from a2a_ledger.store.postgres.tags import tag_cell
@@ -39,11 +40,11 @@ class Writer:
         place: What messages call the database.
         origin: Name of the log.
         keys: Gives stream keys.
-        lend: Lends the connection to write over.
+        lend: Lends the connection to write over, up to a moment.
     """
 
     def __init__(
-        self, place: str, origin: str, keys: StreamKeys, lend: Callable[[], AbstractContextManager[Line]]
+        self, place: str, origin: str, keys: StreamKeys, lend: Callable[[float], AbstractContextManager[Line]]
     ) -> None:
         self._name = place
         self._origin = origin
@@ -52,8 +53,13 @@ class Writer:
         self._placer = Placer(origin)
         self._acknowledged = 0  # the size of the log behind the newest event that this one was told of
 
-    def write(self, group: Sequence[Call], *, lock_first: bool) -> bool:
+    def write(self, group: Sequence[Call], *, lock_first: bool, until: float) -> bool:
         """Place and write a group once; return whether it was written, or another writer was faster.
+
+        Args:
+            group: What to write.
+            lock_first: Take the ledger's lock before the drafts are placed.
+            until: The moment (`time.monotonic`) up to which to wait for the server.
 
         Raises:
             ConflictError: A tracking position was taken already; nothing was written.
@@ -61,13 +67,19 @@ class Writer:
             StoreError: Nothing was written.
         """
         placed = Placement(_UNPLACED)
-        with translated(self._name), self._lend() as line:
-            line.warned = False
-            if lock_first:
-                start, results = self._behind_lock(line, group, placed)
-            else:
-                results = self._place(line, group, placed)
-                start = self._call(line, group, placed)
+        try:
+            with translated(self._name), self._lend(until) as line:
+                line.warned = False
+                if lock_first:
+                    start, results = self._behind_lock(line, group, placed)
+                else:
+                    results = self._place(line, group, placed)
+                    start = self._call(line, group, placed)
+        except UnreachableError:
+            raise
+        except StoreError:  # the server said no: nothing of it is written
+            self._placer.take_back(placed)
+            raise
         if line.warned:
             raise not_replicated(self._name)
         if start == _STALE:
@@ -78,6 +90,10 @@ class Writer:
         for call, result in zip(group, results, strict=True):
             call.result = [at if at.n < _UNPLACED else at._replace(n=at.n - _UNPLACED + start) for at in result]
         return True
+
+    def tried_before(self, group: Sequence[Call]) -> bool:
+        """Say whether something of a group was handed in before, and may have been written."""
+        return any(self._placer.tried_before(call.items) for call in group)
 
     def _behind_lock(self, line: Line, group: Sequence[Call], placed: Placement) -> tuple[int, list[list[Appended]]]:
         """Take the lock before the drafts are placed: four round trips, and nobody can be faster."""
