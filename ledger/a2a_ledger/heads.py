@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
-from a2a_ledger.errors import ConflictError, LedgerError, PolicyError
+from a2a_ledger.errors import BusyError, ConflictError, LedgerError, PolicyError
 from a2a_ledger.key_ring import log_keys_here
 from a2a_ledger.merkle import verify_consistency
 from a2a_ledger.passphrase import Passphrase
 from a2a_ledger.store import head_verifiers
 from a2a_ledger.store.kept_heads import swap_note
 from a2a_ledger.store.log_keys import log_keys
-from a2a_ledger.store.mark import HighWaterMark
+from a2a_ledger.store.mark import LOCK_TIMEOUT, HighWaterMark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +56,7 @@ class HeadSigner:
         self._shared = store.recorder.fence is not None  # other machines may sign, and keep their heads there
         self._signed = 0
         self._checked = 0  # rows before this opened, or lie under an earlier head
+        self._outrun = 0.0  # since when others have been in the way; 0: they are not
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._closing = threading.Event()
@@ -77,8 +78,8 @@ class HeadSigner:
                 return self._sign()
         return self._sign()
 
-    def _sign(self) -> str:
-        with self._mark.exclusive() as held:
+    def _sign(self, patience: float | None = None) -> str:
+        with self._mark.exclusive(patience=patience) as held:
             newest = self._store.latest_checkpoint()  # before the size: what is signed meanwhile may be larger than it
             before = newest[1] if newest else None
             size = self._store.recorder.settled_size()
@@ -132,22 +133,34 @@ class HeadSigner:
             if self._urgent.is_set():
                 self._closing.wait(max(SETTLE, due - time.monotonic()))
                 self._urgent.clear()
-            if self._sign_growth():
+            if self._sign_growth(patience=0):
                 due = time.monotonic() + SPACING
         self._sign_growth()
 
-    def _sign_growth(self) -> bool:
-        """Sign if there is something new; return whether a head was signed."""
+    def _sign_growth(self, patience: float | None = None) -> bool:
+        """Sign if there is something new; return whether a head was signed.
+
+        Where another process signs at this moment, that will do: many that record would only wait for one another.
+        """
         try:
             if self._store.size() > self._signed:
-                self.sign()
+                self._sign(patience)
                 self.failure = None
+                self._outrun = 0.0
                 return True
+        except (BusyError, ConflictError) as e:
+            now = time.monotonic()
+            self._outrun = self._outrun or now
+            if patience is None or now - self._outrun > LOCK_TIMEOUT:
+                self._say(e)
         except LedgerError as e:
-            if str(e) != str(self.failure):
-                _log.error("no tree head was signed: %s", e)
-            self.failure = e
+            self._say(e)
         return False
+
+    def _say(self, failure: LedgerError) -> None:
+        if str(failure) != str(self.failure):
+            _log.error("no tree head was signed: %s", failure)
+        self.failure = failure
 
 
 def newest_head(store: Store) -> Checkpoint | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,10 +39,13 @@ from tests.store.conftest import on
 from tests.store.facts import AT, ORIGIN, PEER, Where, event, keep, message, new_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
+    from a2a_ledger.codec import Draft
     from a2a_ledger.store import Store
+    from a2a_ledger.store.database import Session
+    from a2a_ledger.store.placing import Appended, StreamKeys
     from a2a_ledger.store.postgres.recorder import LedgerRecorder
     from a2a_ledger.store.postgres.sessions import Line
     from tests.postgres_server import PostgresServer
@@ -111,6 +115,32 @@ def test_an_outcome_that_nobody_knows_is_asked_for_again(
     assert len(seen) == 2
     assert store.append([message(stream)])[0].ver == 3
     assert [at.c for at in placed] == check_log(served)[1:3]
+
+
+def test_an_attempt_that_is_committed_while_it_is_asked_for_again_is_there_once(
+    store: Store, served: Where, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client is gone, and the server still works on it: it ends after the look for it, before the next attempt."""
+    stream = new_stream(store)
+    placer = cast("LedgerRecorder", store.recorder)._writer._placer
+    looked, late = placer._committed, list[Callable[[], int]]()
+
+    def cut_off(_: Line, real: Callable[[], int]) -> int:
+        late.append(real)
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    def looks(session: Session, draft: Draft, keys: StreamKeys) -> Appended | None:
+        found = looked(session, draft, keys)
+        while late:
+            late.pop()()
+        return found
+
+    monkeypatch.setattr(placer, "_committed", looks)
+    with calls(store, cut_off) as seen:
+        placed = store.append([message(stream), message(stream)])
+    assert [(at.n, at.ver) for at in placed] == [(0, 0), (1, 1)]
+    assert len(seen) == 3
+    assert len(check_log(served)) == 2
 
 
 def test_a_server_that_stays_away_is_one_clear_error(served: Where) -> None:
@@ -290,6 +320,27 @@ def test_an_older_database_in_its_place_is_not_written_to(store: Store, served: 
         owner.execute("SET session_replication_role = replica; DELETE FROM ledger_events WHERE rowid = 2")
     with pytest.raises(RollbackError, match="found 1"):
         store.append([message(stream)])
+
+
+def test_a_primary_that_lost_its_place_and_does_not_know_it_yet_is_passed_by(served: Where) -> None:
+    """Of several hosts, one answers with fewer events than this process was told of; then the right one answers."""
+    server = cast("Server", served.server)
+    two = server._replace(url=server.url.replace("host=", "host=/nowhere,"), timeout=20.0)
+    store = Where(served.directory, two).make()
+    stream = new_stream(store)
+    store.append([message(stream)])
+
+    def older(line: Line, _: Callable[[], int]) -> int:
+        line.connection.execute("DO $$ BEGIN RAISE '0' USING ERRCODE = 'A2L02'; END $$")
+        raise AssertionError
+
+    with calls(store, older, older) as seen:
+        assert store.append([message(stream)])[0].n == 1
+    assert len(seen) == 3
+    cast("Sessions", store._database).timeout = 0.5
+    with pytest.raises(RollbackError), calls(store, *[older] * 100):
+        store.append([message(stream)])
+    store.close()
 
 
 def test_one_schema_holds_one_ledger(served: Where, tmp_path: Path) -> None:

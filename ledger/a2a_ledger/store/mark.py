@@ -155,10 +155,13 @@ class HighWaterMark:
             return held.repair(mark, copies, strict=strict)
 
     @contextmanager
-    def exclusive(self) -> Generator[HeldMark]:
+    def exclusive(self, *, patience: float | None = None) -> Generator[HeldMark]:
         """Be the log's one signer: hold the lock from reading the head until the mark is durable.
 
         Appending never takes this lock.
+
+        Args:
+            patience: seconds to wait for another signer; None: as long as this mark was made with.
 
         Raises:
             BusyError: if another signer held it for too long.
@@ -169,7 +172,7 @@ class HighWaterMark:
         except OSError as error:
             raise StoreError(f"cannot open the signer's lock {self._lock}: {error.strerror}") from error
         try:
-            self._wait_for(descriptor)
+            self._wait_for(descriptor, patience=patience)
             yield HeldMark(self)
         finally:
             os.close(descriptor)  # gives the lock back
@@ -192,15 +195,16 @@ class HighWaterMark:
         finally:
             os.close(descriptor)
 
-    def _wait_for(self, descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
-        deadline = time.monotonic() + self._lock_timeout
+    def _wait_for(self, descriptor: int, kind: int = fcntl.LOCK_EX, *, patience: float | None = None) -> None:
+        limit = self._lock_timeout if patience is None else patience
+        deadline = time.monotonic() + limit
         while True:
             try:
                 fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise BusyError(
-                        f"another process has held the signer's lock {self._lock} for {self._lock_timeout:g} s: "
+                        f"another process has held the signer's lock {self._lock} for {limit:g} s: "
                         "one process signs at a time; find the one that hangs and end it"
                     ) from None
                 time.sleep(_RETRY)

@@ -162,9 +162,11 @@ class Placer:
 
     def _place_draft(self, session: Session, draft: Draft, keys: StreamKeys, to: Placement) -> Appended:
         stream, salt = draft.stream, draft.salt
+        # The newest event first, and only then the look for an earlier attempt: that may be committed at any moment. If
+        # it is between the two, it is found; if later, the newest event is another one, and nothing is written here.
+        before, prev = to.tips.get(stream) or self._tips.get(stream) or self._read_tip(session, stream)
         if salt in self._attempts and (found := self._committed(session, draft, keys)) is not None:
             return found
-        before, prev = to.tips.get(stream) or self._tips.get(stream) or self._read_tip(session, stream)
         to.bases.setdefault(stream, (before, prev))
         if stream == "ledger" and draft.type in KEY_EVENTS:
             self._check_key(session, draft, to)

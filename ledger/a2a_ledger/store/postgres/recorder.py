@@ -24,7 +24,7 @@ from eventsourcing.persistence import (
     Tracking,
 )
 
-from a2a_ledger.errors import BusyError, ConflictError, UnreachableError
+from a2a_ledger.errors import BusyError, ConflictError, RollbackError, StoreError, UnreachableError
 from a2a_ledger.store.database import ALL_ROWS
 from a2a_ledger.store.group import GroupCommit
 from a2a_ledger.store.postgres.faults import not_replicated, translated
@@ -121,6 +121,7 @@ class LedgerRecorder(ProcessRecorder):
         going: list[Call] = list(group)
         losses = 0
         pauses = Pauses(self._naps)
+        failure: StoreError
         while going:
             now = time.monotonic()
             until = max(min(call.since for call in going) + self._sessions.timeout, now + _LEAST)
@@ -135,6 +136,10 @@ class LedgerRecorder(ProcessRecorder):
                 if not self._writer.tried_before(going):
                     raise
                 failure = UnreachableError(f"{error}; what was sent before that may have been written or not")
+            except RollbackError as error:  # of several hosts, this one may have lost its place and not know it yet
+                if not self._sessions.hang_up():
+                    raise
+                failure = error
             over = time.monotonic() - self._sessions.timeout
             for call in going:
                 call.error = failure if call.since <= over else None

@@ -354,13 +354,18 @@ class Sessions:
                 "%s runs with fsync=%s: what it acknowledges may be lost when its machine stops", self.name, fsync
             )
 
-    def close(self) -> None:
-        """Close every connection that nobody has."""
+    def hang_up(self) -> bool:
+        """Close every connection that nobody has, so that a server is looked for anew; say if there are several."""
         with self._lock:
-            self._closed = True
             lines, self._idle = self._idle, []
         for line in lines:
             line.connection.close()
+        return self._hosts > 1
+
+    def close(self) -> None:
+        """Close every connection that nobody has, for good."""
+        self._closed = True
+        self.hang_up()
 
 
 _LET_IN = "see pg_hba.conf, .pgpass and the role's password"
