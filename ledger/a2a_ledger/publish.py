@@ -7,7 +7,10 @@ place last and as a whole, so a reader never sees a head whose tiles are not the
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_ledger.anchors import anchored_size, cosigned_note
@@ -16,11 +19,11 @@ from a2a_ledger.anchors.held import is_settled
 from a2a_ledger.anchors.kept import check_file
 from a2a_ledger.checkpoint import checkpoint_of
 from a2a_ledger.durable import of_this_process, replace_file
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import BusyError, StoreError
 from a2a_ledger.store.tiles import WIDTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from a2a_ledger.checkpoint import Checkpoint
@@ -66,11 +69,38 @@ def publish(ledger: ContractLedger, folder: Path) -> Published:
         folder: made if it is absent.
 
     Raises:
+        BusyError: another process publishes into the folder; nothing was written.
         UsageError: the folder's checkpoint is none of this log.
         RollbackError: it has more events than are here.
         ConsistencyError: it is no beginning of this log; both heads are kept as a fork proof.
         StoreError: no head is signed, or a file cannot be written.
     """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            return _publish(ledger, folder)
+    except OSError as problem:
+        raise StoreError(f"{problem.filename or folder}: cannot be published ({problem.strerror})") from problem
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Keep others from publishing into a folder: what one of them read before would be put over what is newer."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BusyError(
+            f"expected nobody else to publish into {folder}, found a process at it; nothing was written: "
+            "publish again when it is done"
+        ) from None
+    else:
+        yield
+    finally:
+        os.close(descriptor)  # gives the lock back
+
+
+def _publish(ledger: ContractLedger, folder: Path) -> Published:
     check_file(ledger, folder / CHECKPOINT)
     there = _published_size(folder)
     note = _note(ledger, there)
@@ -78,18 +108,15 @@ def publish(ledger: ContractLedger, folder: Path) -> Published:
     if head.size < there:
         raise StoreError(f"{folder}: a head of {there} is published, the newest that lies here is of {head.size}")
     written = 0
-    try:
-        for tile in _tiles(head.size):
-            place = folder / tile.path
-            if not place.exists():
-                _put(place, _content(ledger.store, tile, head.size))
-                written += 1
-        _put(folder / CHECKPOINT, note.encode())
-        for tile in _tiles(head.size):
-            if tile.width == WIDTH:
-                shutil.rmtree(folder / f"{tile.whole}.p", ignore_errors=True)  # readers look for the full one now
-    except OSError as problem:
-        raise StoreError(f"{problem.filename or folder}: cannot be published ({problem.strerror})") from problem
+    for tile in _tiles(head.size):
+        place = folder / tile.path
+        if not place.exists():
+            _put(place, _content(ledger.store, tile, head.size))
+            written += 1
+    _put(folder / CHECKPOINT, note.encode())
+    for tile in _tiles(head.size):
+        if tile.width == WIDTH:
+            shutil.rmtree(folder / f"{tile.whole}.p", ignore_errors=True)  # readers look for the full one now
     return Published(head, written)
 
 

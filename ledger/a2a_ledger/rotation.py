@@ -41,6 +41,8 @@ class Rotated(NamedTuple):
     """Of the log afterwards: the first head under the new key."""
     lapsed: int = 0
     """How many recorded findings have no signer any more that counts."""
+    unsigned: str | None = None
+    """Why no head covers it yet, where none could be signed."""
 
 
 class Elsewhere(NamedTuple):
@@ -98,7 +100,7 @@ def _rotate(ledger: ContractLedger, role: str, sleep: Callable[[float], None], t
     if role != "log":
         sleep(SETTLE)
         _append(ledger, *ends)
-    return Rotated(role, [old.verifier], new.verifier, _signed(ledger))
+    return _done(ledger, role, old.verifier, new.verifier)
 
 
 def revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
@@ -128,7 +130,7 @@ def _revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
     end = KeyRevoked(key_id=key_id, role=term.role, vkey=term.key.vkey, size=size)
     if term.role == "witness" or not term.covers(NOW):
         _append(ledger, end)
-        return Rotated(term.role, [term.key], None, _signed(ledger), _lapsed(ledger, term.role))
+        return _done(ledger, term.role, term.key, None)._replace(lapsed=_lapsed(ledger, term.role))
     ring = _ring(ledger)
     old = ring.get(term.role)
     old = None if isinstance(old, SocketSigner) else old  # which signs no hand-over
@@ -136,7 +138,7 @@ def _revoke(ledger: ContractLedger, key_id: str, size: int) -> Rotated:
         new = _make(ledger, ring, term.role)
         _append(ledger, _addition(ledger.origin, term.role, new, old), end)
         _put_in_place(ring, term.role)
-    return Rotated(term.role, [term.key], new.verifier, _signed(ledger), _lapsed(ledger, term.role))
+    return _done(ledger, term.role, term.key, new.verifier)._replace(lapsed=_lapsed(ledger, term.role))
 
 
 def _lapsed(ledger: ContractLedger, role: str) -> int:
@@ -212,11 +214,15 @@ def _append(ledger: ContractLedger, *events: Event) -> None:
     ledger.append([ledger.draft(event, stream="ledger") for event in events])
 
 
-def _signed(ledger: ContractLedger) -> int:
-    """Sign a head over what was appended, where the log key is here; return the size of the log."""
+def _done(ledger: ContractLedger, role: str, old: Verifier, new: Verifier | None) -> Rotated:
+    """Sign a head over what was appended, where the log key is here; the key has changed in any case."""
+    unsigned: str | None = None
     if "log" in ledger.signers and ledger.mark is not None:
-        ledger.sign_checkpoint()
-    return ledger.store.size()
+        try:
+            ledger.sign_checkpoint()
+        except StoreError as problem:  # a signer's process that was stopped for this, a mark that cannot be written
+            unsigned = str(problem)
+    return Rotated(role, [old], new, ledger.store.size(), unsigned=unsigned)
 
 
 def _signing_stopped(ledger: ContractLedger, role: str) -> AbstractContextManager[object]:

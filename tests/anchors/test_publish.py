@@ -11,7 +11,8 @@ import pytest
 from a2a_ledger.anchors import witnesses
 from a2a_ledger.anchors.witnesses import anchor_by_witnesses
 from a2a_ledger.checkpoint import Proof, checkpoint_of
-from a2a_ledger.errors import ConsistencyError, RollbackError, StoreError, UsageError
+from a2a_ledger.durable import replace_file
+from a2a_ledger.errors import BusyError, ConsistencyError, RollbackError, StoreError, UsageError
 from a2a_ledger.events import TaskAdopted
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.policy import parse_policy
@@ -46,6 +47,28 @@ def test_a_small_log_has_partial_tiles(ledger: ContractLedger, home: Path) -> No
     assert found["tile/0/000.p/4"] == b"".join(sha256(b"\0" + leaf).digest() for leaf in leaves)
     assert found["tile/entries/000.p/4"] == b"".join(bytes([0, len(leaf)]) + leaf for leaf in leaves)
     assert checkpoint_of(found["checkpoint"]) == done.head
+
+
+def test_of_two_at_once_the_second_leaves_the_folder_alone(
+    ledger: ContractLedger, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the first, who is slow, would put its head over the newer one of the second."""
+    folder = home / "log"
+    met: list[str] = []
+
+    def slow(place: Path, data: bytes, *, by: str) -> None:
+        if place.name == "checkpoint":
+            grow_to(ledger, 30)
+            with pytest.raises(BusyError, match="nothing was written: publish again when it is done") as busy:
+                publish(ledger, folder)
+            met.append(str(busy.value))
+        replace_file(place, data, by=by)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("a2a_ledger.publish.replace_file", slow)
+        assert publish(ledger, folder).head.size == 4
+    assert len(met) == 1
+    assert publish(ledger, folder).head.size == 30
 
 
 def test_full_tiles_are_never_written_again(ledger: ContractLedger, home: Path) -> None:

@@ -97,8 +97,23 @@ def test_the_error_says_the_steps(tmp_path: Path, origin: str) -> None:
         rotate(ledger, "log", sleep=lambda _: None)
 
 
+@pytest.mark.usefixtures("origin")
+def test_by_these_steps_a_key_is_replaced_though_the_log_key_is_with_the_signer(tmp_path: Path) -> None:
+    """The signer has been stopped, so that nobody can sign a head: the new key is there, and that is said."""
+    move(tmp_path, "statement", back=True)
+    done = run(tmp_path, "--format", "json", "keys", "rotate", "--role", "statement")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["role"], len(told["old"])) == (0, "statement", 1)
+    assert "gives no answer" in told["unsigned"]
+    listed = run(tmp_path, "--format", "json", "keys", "list")
+    assert told["new"] in listed.stdout
+    said = run(tmp_path, "keys", "rotate", "--role", "statement")
+    assert said.exit_code == 0
+    assert "no head covers it yet" in said.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("crash", [None, "save_pem", "_append", "_put_in_place"])
+@pytest.mark.parametrize("crash", [None, "save_whole", "_append", "_put_in_place"])
 def test_by_these_steps_every_verifier_follows_the_hand_over(
     tmp_path: Path, origin: str, monkeypatch: pytest.MonkeyPatch, crash: str | None, browser: Browser
 ) -> None:

@@ -40,6 +40,7 @@ class Cadence:
         self._chosen = ledger.settings.anchor
         self._given = anchored_size(ledger.store)  # size of the last head that all have got who were to get it
         self._tried: tuple[float, int] | None = None  # when, and at which size
+        self._owed: str | None = None  # the head of a round in which not all got it
         self._said: dict[str, str] = {}
         self._closing = threading.Event()
         self._stamping = Stamping(ledger, root, self._closing) if self._chosen.stamps else None
@@ -76,8 +77,14 @@ class Cadence:
         return now - when >= self._chosen.seconds or size - at >= self._chosen.entries
 
     def _round(self) -> None:
-        """Give the head to everybody; whoever fails is tried again when the next round is due."""
-        note = head_to_anchor(self._ledger)
+        """Give the head to everybody; whoever fails is tried again when the next round is due.
+
+        With the same head as long as only anchors came since: a head over the anchors of those who have it already
+        would be asked for again, and be one anchor more each time.
+        """
+        note = self._owed
+        if note is None or not is_settled(self._ledger.store, checkpoint_of(note).size):
+            note = head_to_anchor(self._ledger)
         failures: dict[str, str] = {}
         enough = True
         for name in self._chosen.files:
@@ -98,6 +105,7 @@ class Cadence:
         size = checkpoint_of(note).size
         if enough:
             self._given = size
+        self._owed = None if enough else note
         self._tell(size, failures)
 
     def _stamp(self, now: float) -> bool:

@@ -197,12 +197,23 @@ def _say_replaced(session: Session, done: Rotated) -> None:
     old = [key.vkey for key in done.old]
     if session.as_json:
         new = done.new.vkey if done.new else None
-        print_json({"role": done.role, "old": old, "new": new, "size": done.size, "lapsed": done.lapsed})
+        print_json(
+            {
+                "role": done.role,
+                "old": old,
+                "new": new,
+                "size": done.size,
+                "lapsed": done.lapsed,
+                "unsigned": done.unsigned,
+            }
+        )
         return
     for vkey in old:
         click.echo(f"{done.role} key {vkey.split('+')[1]} has ended.")
     if done.new is not None:
         click.echo(f"It is followed by:\n{done.new.vkey}")
+    if done.unsigned is not None:
+        note(f"It is recorded, and no head covers it yet: {done.unsigned}. Whoever can sign next signs that too.")
     if done.lapsed:
         from a2a_ledger.verify.signed import LAPSED  # noqa: PLC0415 - a heavy import belongs to the verb
 
