@@ -93,6 +93,10 @@ ATTACKS = {
         "server/test_push_agreements.py",
         "server/test_pushes.py::test_a_push_without_the_agreed_token_is_nobodys_word",
     ],
+    "whoever hands in a file to `import`": [
+        "divergence/test_sources.py::test_no_order_of_honest_recordings_is_a_certain_contradiction",
+        "importer/test_beside.py",
+    ],
     "network attacker": ["capture/test_cut_short.py"],
     "a peer as witness, or who sends heads in its name": [
         "peers/test_exchange.py",
