@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from a2a_ledger import codec
 from a2a_ledger.checkpoint import new_origin
+from a2a_ledger.commands import command
 from a2a_ledger.erasing import finish_erasures
 from a2a_ledger.errors import ReadOnlyError, UsageError
 from a2a_ledger.followers import FollowerThread, catch_up_all, fence_of, load_followers
@@ -161,7 +162,7 @@ class ContractLedger:
         home = LedgerHome(Path(location).absolute())
         if home.is_new():
             if read_only or not create:
-                raise UsageError(f"{home.root}: no ledger here; make one with `a2a-ledger --ledger {home.root} init`")
+                raise UsageError(f"{home.root}: no ledger here; make one with `{command(home.root, 'init')}`")
             make(home, origin, clock, entropy, server)
         chosen = read_settings(home.config).with_overrides(settings)
         chosen.peer_card_keys(home.root)  # what cannot be used is said now, before anything is opened
@@ -287,6 +288,10 @@ class ContractLedger:
         appended = await self.store.append_async(drafts)
         self._appended(drafts)
         return appended
+
+    def command(self, words: str) -> str:
+        """Return the command line for a verb on this ledger, as it can be pasted (`words`: verb and arguments)."""
+        return command(self.home.root if self.home else None, words)
 
     def _writable(self) -> None:
         if self.store.read_only:

@@ -186,7 +186,8 @@ async def test_acceptance_may_wait_for_a_person(
     with pytest.raises(ContractChangedError) as aborted:
         await send(client, "hello")
     newest = only(ledger, "card.fetched")[-1].data
-    command = f"a2a-ledger card accept {newest['peer']} {newest['contract_hash']}"
+    place = ledger.home.root if ledger.home else None
+    command = f"a2a-ledger --ledger {place} card accept {newest['peer']} {newest['contract_hash']}"
     assert ("Build it again to accept" in str(aborted.value), command in str(aborted.value)) == (not waits, waits)
     with pytest.raises(SpentClientError) as spent:
         await send(client, "hello")
@@ -210,7 +211,7 @@ async def test_a_weaker_contract_waits_under_not_weaker(
     client = await guard.create_client(agent.url)
     await send(client, "hello")
     agent.card.security_requirements.pop()
-    with pytest.raises(ContractChangedError, match=r"(?s)authorization: weaker.*a2a-ledger card accept"):
+    with pytest.raises(ContractChangedError, match=r"(?s)authorization: weaker.*a2a-ledger --ledger \S+ card accept"):
         await send(client, "hello")
     with pytest.raises(ContractChangedError, match="not-weaker waits"):
         await guard.create_client(agent.url)

@@ -120,7 +120,7 @@ def test_an_export_that_no_witness_has_signed_says_what_to_do(
     shutil.copy(home / "witnesses.txt", ledger)
     (ledger / "config.toml").write_text('[anchor]\nwitnesses = "witnesses.txt"\n')
     bare = run("--ledger", ledger, "export", "T2", "-o", "b.zip")
-    assert "run `a2a-ledger anchor witness`, and export again" in bare.stderr
+    assert f"run `a2a-ledger --ledger {ledger} anchor witness`, and export again" in bare.stderr
     assert run("--ledger", ledger, "anchor", "witness").exit_code == 0
     done = run("--ledger", ledger, "export", "T2", "-o", "c.zip")
     assert "No witness" not in done.stderr

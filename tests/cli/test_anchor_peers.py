@@ -97,7 +97,7 @@ def test_who_lost_both_marks_is_told_whom_to_ask(run: Run, names: tuple[Names, N
     asked = run("--ledger", home / "client", "checkpoint", "--recover-mark")
     assert asked.exit_code == 2
     assert f"{agent.log.split('+')[0]} (https://vendor.example)" in asked.stderr
-    assert f"`a2a-ledger anchor peers {client.log.split('+')[0]}`" in asked.stderr
+    assert f"`a2a-ledger --ledger THEIRS anchor peers {client.log.split('+')[0]}`" in asked.stderr
 
 
 def test_a_peer_whose_log_has_forked_is_named_everywhere(run: Run, names: tuple[Names, Names], home: Path) -> None:

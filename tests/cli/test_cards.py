@@ -248,11 +248,11 @@ def test_nobody_is_told_to_proceed_on_a_contract_that_waits_for_a_person(
         return
     assert (told["reason"], told["accept"].split()) == (
         "not-accepted",
-        ["a2a-ledger", "card", "accept", PEER, _contract(newest)],
+        ["a2a-ledger", "--ledger", str(home / "audit"), "card", "accept", PEER, _contract(newest)],
     )
     text = run("--ledger", "audit", "decide", "vendor.example")
     assert (text.stdout.split()[:2], told["accept"] in text.stderr) == (["abort-before-send", "not-accepted:"], True)
-    assert run("--ledger", "audit", *told["accept"].split()[1:]).exit_code == 0
+    assert run(*told["accept"].split()[1:]).exit_code == 0  # pasted as it was printed
     assert run("--ledger", "audit", "decide", "vendor.example").stdout.startswith("proceed ")
 
 
@@ -267,7 +267,7 @@ def test_a_fetch_that_comes_first_is_told_with_what_waits_behind_it(run: Run, ho
         config.write('\nacceptance = "manual"\n')
     result = run("--ledger", "audit", "decide", "vendor.example")
     assert (result.exit_code, result.stdout.split()[0]) == (0, "refetch-once")
-    assert f"a2a-ledger card accept {PEER} {_contract(STRICTER)}" in result.stderr
+    assert f"a2a-ledger --ledger {home / 'audit'} card accept {PEER} {_contract(STRICTER)}" in result.stderr
 
 
 def _contract(card: bytes) -> str:

@@ -26,7 +26,7 @@ GROUPS = {
     "bundle": ("bundle archive",),
     "ledger": (
         "ledger making home settings heads key_ring passphrase rotation signing",
-        "followers erasing migrating backup anchors",
+        "followers erasing migrating backup anchors commands",
     ),
     "replay": ("replay what_if audit export publish selection",),
 }

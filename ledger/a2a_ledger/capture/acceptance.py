@@ -71,5 +71,5 @@ def change_in_force(ledger: ContractLedger, peer: str, key: CardIdentity, card: 
         direction=direction,
         acceptance=settings.acceptance,
         waits=settings.mode == "enforce" and by_hand,
-        accept=f"a2a-ledger card accept {peer} {contract.hash}",
+        accept=ledger.command(f"card accept {peer} {contract.hash}"),
     )

@@ -167,7 +167,7 @@ class Arrivals:
                     f"{finding.rule}: the {finding.about} left the contract that was frozen for task {finding.task} "
                     f"({finding.frozen_hash}): {_observed(finding)}. Recorded as #{finding.trigger.n}; "
                     "nothing was cancelled and recording goes on.",
-                    hint=f"a2a-ledger show {finding.task}",
+                    hint=self._desk.ledger.command(f"show {finding.task}"),
                 )
 
     def _lookup(self, ref: Ref) -> Record | None:

@@ -59,9 +59,14 @@ class SafeGroup(RootGroup):
             _leave_closed_pipe()
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the verb; meet a reader that has gone before click does, whose exit code would mean "disproved"."""
+        """Run the verb; meet a reader that has gone before click does, whose exit code would mean "disproved".
+
+        An error is told here, where it is known which ledger a command in its words is to name.
+        """
         try:
             return super().invoke(ctx)
+        except LedgerError as e:
+            _leave_on_ledger_error(e)
         except BrokenPipeError:
             _leave_closed_pipe()
 
@@ -81,8 +86,7 @@ class SafeGroup(RootGroup):
             e.show()
             _leave(USAGE)
         except LedgerError as e:
-            _show_traceback()
-            _leave(exit_code(e), f"Error: {_one_line(e)}", e.hint)
+            _leave_on_ledger_error(e)
         except BrokenPipeError:
             _leave_closed_pipe()
         except OSError as e:
@@ -124,6 +128,14 @@ def check_words(words: Sequence[str]) -> None:
     for word in words:
         if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
             raise UsageError(f"expected arguments in UTF-8, found {word!a}")
+
+
+def _leave_on_ledger_error(error: LedgerError) -> NoReturn:
+    from a2a_ledger.cli.output import place  # noqa: PLC0415 - only when something goes wrong
+    from a2a_ledger.commands import placed  # noqa: PLC0415 - same
+
+    _show_traceback()
+    _leave(exit_code(error), *(placed(line, place()) for line in (f"Error: {_one_line(error)}", error.hint)))
 
 
 def _leave_closed_pipe() -> NoReturn:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
-from a2a_ledger.cli.output import clean, counted, note, print_json, progress, styled
+from a2a_ledger.cli.output import clean, counted, note, place, print_json, progress, styled
 from a2a_ledger.cli.reading import MAX_BUNDLE, MAX_HEAD, read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
+from a2a_ledger.commands import placed
 from a2a_ledger.errors import PolicyError, UsageError
 
 if TYPE_CHECKING:
@@ -382,7 +383,7 @@ def _print_audit(report: AuditReport) -> None:
     if report.anchored_size and later > 0:
         click.echo(f"{counted(later, 'later event')} {'is' if later == 1 else 'are'} recorded, not anchored.")
     for line in report.notes:
-        click.echo(clean(line))
+        click.echo(clean(placed(line, place())))
     rows = [
         [fault.kind, "-" if fault.position is None else f"#{fault.position}", clean(fault.detail)] for fault in faults
     ]

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import click
 
 from a2a_ledger.cli.logs import NOTES
+from a2a_ledger.commands import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -94,11 +95,23 @@ def print_json(value: object) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line for the person, not for the pipe; where log lines are JSON it is one of them."""
+    """Print a line for the person, not for the pipe; where log lines are JSON it is one of them.
+
+    A command in it names the ledger of this run.
+    """
+    text = placed(text, place())
     if NOTES.isEnabledFor(logging.INFO):
         NOTES.info("%s", text)
     else:
         click.echo(text, err=True)
+
+
+def place() -> str | None:
+    """Return the directory of the ledger that this run was given; None: none was."""
+    context = click.get_current_context(silent=True)
+    session: object = context.find_root().obj if context is not None else None
+    named: object = getattr(session, "place", None)
+    return named if isinstance(named, str) and named else None
 
 
 def styled(text: str, **style: bool | str) -> str:

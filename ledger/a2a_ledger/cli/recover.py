@@ -84,7 +84,7 @@ def _peers_to_ask(ledger: ContractLedger) -> list[str]:
         return []
     urls = {origin: [trust.urls[peer] for peer, log in trust.places.items() if log == origin] for origin in trust.logs}
     names = ", ".join(f"{origin} ({', '.join(found)})" if found else origin for origin, found in urls.items())
-    where = f"there, `a2a-ledger anchor peers {ledger.origin}` prints the newest that it cosigned"
+    where = f"there, `a2a-ledger --ledger THEIRS anchor peers {ledger.origin}` prints the newest that it cosigned"
     return [f"Peers that heads of this log went to with calls: {names}; {where}."]
 
 

@@ -12,6 +12,7 @@ from a2a_ledger.cli.errors import UNDECIDED
 from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import pass_session, server_of
 from a2a_ledger.cli.verb import Verb
+from a2a_ledger.commands import command
 from a2a_ledger.errors import UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def init(session: Session, *, origin: str | None, url: str | None, schema: str |
         return
     database = "database" if server is None else f"settings that name schema {server.schema}"
     click.echo(f"{path}: {database}, keys (0600), high-water mark. Log key {_name_and_id(keys['log'])}.")
-    note(f"Nothing outside this machine holds a head yet: a2a-ledger --ledger {path} anchor file /ANOTHER/MOUNT/head")
+    note(f"Nothing outside this machine holds a head yet: {command(path, 'anchor file /ANOTHER/MOUNT/head')}")
     note("Better, have others sign it: see `a2a-ledger anchor --help`.")
 
 

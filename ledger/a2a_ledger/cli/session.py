@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import stat
 import sys
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from a2a_ledger.cli.output import clean, note
+from a2a_ledger.commands import command
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, RollbackError, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -138,10 +140,10 @@ class Session:
                 f"{self.path}: expected a ledger, found {found} beside {' and '.join(rest)}",
                 hint="Restore ledger.db from a backup; these files belong to the log that was in it.",
             )
-        way = "" if there is None else f"rm {database} && "
+        way = "" if there is None else f"rm {shlex.quote(str(database))} && "
         raise UsageError(
             f"{self.path}: expected a ledger, found {found}",
-            hint=f"Make one with: {way}a2a-ledger --ledger {self.path} init",
+            hint=f"Make one with: {way}{command(self.path, 'init')}",
         )
 
     def keys_can_be_listed(self) -> None:
