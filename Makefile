@@ -12,7 +12,7 @@ CODE := ledger/a2a_ledger projections/a2a_ledger_projections verifier tests cli.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: demo test check fix docs bench
+.PHONY: demo test check fix docs bench chaos
 
 demo: $(READY)
 	$(BIN)/a2a-ledger demo
@@ -42,6 +42,12 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/a2a-ledger bench
+
+# Kills the primary of a cluster under load: Patroni, etcd and PostgreSQL, on loopback. KILLS=1 FREEZES=0 is its short form.
+KILLS := 5
+FREEZES := 1
+chaos: $(READY)
+	$(BIN)/python -m tests.chaos.drill --kills $(KILLS) --freezes $(FREEZES)
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and ensurepip was found; name one: make PYTHON=/path/to/python3"; exit 2; }
