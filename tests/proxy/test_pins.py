@@ -8,12 +8,23 @@ import pytest
 from a2a.client import ClientConfig
 
 from a2a_ledger import guard
+from a2a_ledger.export import export_task
+from a2a_ledger.verify import verify
 from tests.capture.conftest import send
 from tests.proxy.conftest import only
 
 if TYPE_CHECKING:
+    from a2a_ledger import ContractLedger
     from tests.capture.agent import Agent
     from tests.proxy.conftest import OpenLedger, StartProxy
+
+
+def claim_r(ledger: ContractLedger) -> str:
+    """Export the one task of a ledger, and return what a reader who trusts its keys is told of replay."""
+    (capture,) = only(ledger, "contract.captured")
+    bundle = export_task(ledger, capture.stream.removeprefix("task:")).data
+    report = verify(bundle, trust=[ledger.signers["log"].vkey])
+    return next(claim.status for claim in report.claims if claim.claim == "R")
 
 
 @pytest.mark.parametrize("mode", ["observe", "enforce"])
@@ -37,3 +48,4 @@ async def test_an_honest_agent_echoes_the_pin_of_a_client_that_froze_the_rewritt
     for ledger in (ours, theirs):
         ledger.catch_up()
         assert only(ledger, "violation.detected") == []
+        assert claim_r(ledger) == "VALID"

@@ -38,7 +38,7 @@ from a2a_ledger.verify.card_signatures import contradictions, key_contradiction
 from a2a_ledger.verify.pinned import MANIFEST, differences_of_decision, differences_of_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Record
@@ -209,14 +209,25 @@ def _captured(record: Record, found: _Found) -> Iterable[Difference]:
 
 
 def _pinned(record: Record, found: _Found) -> Iterable[Difference]:
-    """The pin of a capture is the one in the message that opens the task; a client says what it meant to attach."""
+    """The pin of a capture is the one in the message that opens the task.
+
+    A client says what it meant to attach, also where it did not arrive; and who attaches none, as a proxy does, may
+    pass on a message that carries the pin of its own sender.
+    """
     request = found.next_message(record)
     if request is None:
         return
-    carried = request_leg_of(request).pin
+    carried, stated = request_leg_of(request).pin, record.data.get("pin")
     by_client = record.type == CAPTURED and record.data.get("side") != "server"
-    if not (by_client and carried is None) and record.data.get("pin") != carried:
+    passed_on = stated is None and carried is not None and not _is_ours(carried, record)
+    if by_client and (carried is None or passed_on):
+        return
+    if stated != carried:
         yield Difference(f"its pin is not that of the message at {request.n}", _why_open(request))
+
+
+def _is_ours(pin: Mapping[str, str], capture: Record) -> bool:
+    return pin.get("origin") == capture.log and f"task:{pin.get('task')}" == capture.stream
 
 
 def _manifest(record: Record, found: _Found) -> Iterable[Difference]:
