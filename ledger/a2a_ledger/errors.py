@@ -59,7 +59,17 @@ class BundleError(FormatError):
 
 
 class CaptureError(LedgerError):
-    """The guard stopped a call."""
+    """The guard stopped a call.
+
+    Attributes:
+        task: local id of the task that was stopped; "": none is known.
+        event: number of the event in which the ledger says so; None: none is known.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", task: str = "", event: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.task = task
+        self.event = event
 
 
 class SendRefusedError(CaptureError):

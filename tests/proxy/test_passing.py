@@ -257,6 +257,8 @@ async def test_what_is_too_large_to_judge_does_not_pass_where_it_is_enforced(
             got = await http.post(f"{proxy.url}/rpc", content=SEND + b" " * request_size)
     assert got.status_code == status
     assert got.json()["title"] == ("refused" if request_size else "contract-divergence")
+    tasks = {r.stream.removeprefix("task:") for r in only(ledger, "message.recorded")}
+    assert [f". See task {task} in the ledger" in got.json()["detail"] for task in tasks] == [True] * (not request_size)
     assert len(peer.came) == (0 if request_size else 1)
 
 

@@ -152,7 +152,7 @@ async def test_a_card_that_names_the_proxy_itself_is_honest_without_rewriting(
 
 
 async def test_enforce_refuses_what_the_guard_would(
-    agent: Agent, open_ledger: OpenLedger, start_proxy: StartProxy
+    agent: Agent, open_ledger: OpenLedger, start_proxy: StartProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = open_ledger(mode="enforce", limits=Limits(contract=0))
     proxy = start_proxy(ledger, agent.url, rewrite_card=True)
@@ -164,7 +164,37 @@ async def test_enforce_refuses_what_the_guard_would(
         agent.card.version = "2.0.0"
         posts = agent.posts
         refused = await http.post(f"{proxy.url}/rpc", json=call, headers={"A2A-Version": "1.0"})
-    assert refused.status_code == 409
-    assert refused.json()["title"] == "contract-changed"
-    assert agent.posts == posts
-    assert [r.data["reason"] for r in only(ledger, "send.aborted")] == ["contract-changed"]
+        again = await http.post(f"{proxy.url}/rpc", json=call, headers={"A2A-Version": "1.0"})
+        assert agent.posts == posts
+        read = await http.get(proxy.url + WELL_KNOWN)
+        lifted = await http.post(f"{proxy.url}/rpc", json=call, headers={"A2A-Version": "1.0"})
+    assert (refused.status_code, refused.json()["title"]) == (409, "contract-changed")
+    (aborted,) = only(ledger, "send.aborted")
+    assert aborted.data["reason"] == "contract-changed"
+    place = f"See event {aborted.n} of task {aborted.stream.removeprefix('task:')} in the ledger"
+    lift = "GET the card here again, then send again"
+    for answer in (refused, again):
+        assert answer.json()["detail"] == f"the agent's contract changed since its card was read: {lift}. {place}"
+    assert (read.status_code, lifted.status_code, agent.posts) == (200, 200, posts + 1)
+    assert "let a client read" not in caplog.text  # nobody has to accept it first
+    assert "No send passes before a client reads the card through this proxy again, which accepts" in caplog.text
+
+
+async def test_a_client_is_told_that_a_person_accepts_a_changed_contract_first(
+    agent: Agent, open_ledger: OpenLedger, start_proxy: StartProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = open_ledger(mode="enforce", limits=Limits(contract=0), acceptance="manual")
+    proxy = start_proxy(ledger, agent.url, rewrite_card=True)
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    async with httpx.AsyncClient() as http:
+        await http.get(proxy.url + WELL_KNOWN)
+        first = await http.post(f"{proxy.url}/rpc", json=call, headers={"A2A-Version": "1.0"})
+        agent.require_oauth()
+        message["messageId"] = "n"
+        refused = await http.post(f"{proxy.url}/rpc", json=call, headers={"A2A-Version": "1.0"})
+        card = await http.get(proxy.url + WELL_KNOWN)
+    assert (first.status_code, refused.status_code, card.status_code) == (200, 409, 409)
+    for answer in (refused, card):
+        assert "who runs this ledger has to accept the changed contract (`card accept`)" in answer.json()["detail"]
+    assert "first, then let a client read the card again:\n    a2a-ledger --ledger " in caplog.text

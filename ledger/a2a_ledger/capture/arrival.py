@@ -168,6 +168,8 @@ class Arrivals:
                     f"({finding.frozen_hash}): {_observed(finding)}. Recorded as #{finding.trigger.n}; "
                     "nothing was cancelled and recording goes on.",
                     hint=self._desk.ledger.command(f"show {finding.task}"),
+                    task=finding.task or "",
+                    event=finding.trigger.n,
                 )
 
     def _lookup(self, ref: Ref) -> Record | None:

@@ -190,7 +190,7 @@ class Asking:
         stream = f"task:{task}"
         blobs: dict[str, Content | bytes] = {"diff": diff_text(change)} if change else {}
         aborted = self._desk.ledger.draft(event, stream=stream, blobs=blobs)
-        await self._desk.write([self.decision(asked, stream, at), aborted])
+        written = await self._desk.write([self.decision(asked, stream, at), aborted])
         return refusal(
             asked.decided.decision,
             peer_url=self._desk.views.of(asked.peer).url,
@@ -199,6 +199,9 @@ class Asking:
             change=change,
             new_hash=new.contract_hash if new and reason in CHANGED else None,
             accept=self._waiting(asked) if reason in CHANGED else "",
+            for_many=self._desk.for_many,
+            task=task,
+            event=written[-1].n if written else None,
         )
 
 

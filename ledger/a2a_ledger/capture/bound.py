@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.route import Route
     from a2a_ledger.card import Card
     from a2a_ledger.codec import Draft
+    from a2a_ledger.errors import SendRefusedError
     from a2a_ledger.events import Interface, JsonObject
 
 
@@ -32,7 +33,7 @@ class BoundCard:
     """The card fetch that a client was built from.
 
     `route` is how its card was asked for, by which alone it is asked for again; None where no fetch
-    brought it. `spent` says why the client may not send any more; "" while it may.
+    brought it. `spent` is why the client may not send any more; None while it may.
     """
 
     peer: str
@@ -42,7 +43,7 @@ class BoundCard:
     contract: Contract
     terms: Terms
     route: Route | None = None
-    spent: str = ""
+    spent: SendRefusedError | None = None
     owned: bool = False
     """`route` is certainly that of the client which sends; see `own_route`."""
 
@@ -63,7 +64,7 @@ class BoundCard:
 
     def for_new_client(self) -> BoundCard:
         """Return the same for another client, not spent, with a way to the card that it alone renews."""
-        return replace(self, spent="", owned=False, route=copy.copy(self.route))
+        return replace(self, spent=None, owned=False, route=copy.copy(self.route))
 
     def likely_version(self, client_versions: Sequence[str]) -> str | None:
         """Return the version of the interface that a client of these versions will use, as far as the card tells.

@@ -87,6 +87,11 @@ class Exchange:
     _order: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What is much is read in a thread, and what comes behind it waits."""
 
+    @property
+    def task(self) -> str:
+        """Return the local id of its task, "" where it has none."""
+        return self.stream.removeprefix("task:") if self.stream.startswith("task:") else ""
+
     async def failed(self, failure: Failure, *, status: int | None = None) -> None:
         """Record that no whole answer came."""
         _, written = await self._record(self._size(), lambda: ([], [self._failure(failure, status)]))
@@ -200,13 +205,15 @@ class Exchange:
             return legs, drafts
 
         size = self._size(head[1]) + sum([len(event.raw) for event in events])
-        _, _, findings = await self._arrive(size, read)
+        _, written, findings = await self._arrive(size, read)
         if judge:
             self._enforce(findings)
             if self.arrivals is not None and self.desk.enforces and any(event.tail for event in events):
                 raise ContractDivergenceError(
                     "an event of a stream is over the limit of keep_body, so it cannot be held against the contract; "
-                    "it is recorded, and nothing of it is passed on"
+                    "it is recorded, and nothing of it is passed on",
+                    task=self.task,
+                    event=written[-1].n if written else None,
                 )
 
     async def stream_ended(self, status: int, how: str, text: str = "") -> None:

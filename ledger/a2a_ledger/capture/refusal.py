@@ -30,6 +30,9 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
     change: Diff | None,
     new_hash: str | None,
     accept: str,
+    for_many: bool,
+    task: str,
+    event: int | None,
 ) -> SendRefusedError:
     """Return the error for an abort.
 
@@ -41,11 +44,14 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
         change: what the re-fetch brought.
         new_hash: contract hash of what is served now.
         accept: the command by which a person has to accept that first; "" if building a client again does.
+        for_many: a proxy stopped it, whose clients are not ours to build: one of them reads the card again.
+        task: local id of the task that was not sent.
+        event: number of the event that says so; None: it could not be recorded.
     """
     nothing = f"Nothing was sent ({gets} card GET, 0 requests)."
     if decision.reason not in CHANGED:
         wait = f" Try again in {decision.retry_after} s." if decision.retry_after is not None else ""
-        return SendRefusedError(f"{peer_url}: {decision.reason}. {nothing}{wait}")
+        return SendRefusedError(f"{peer_url}: {decision.reason}. {nothing}{wait}", task=task, event=event)
     lines = [
         f"{peer_url} changed its contract since {since or 'it was read'}. {nothing}"
         if decision.reason == "contract-changed"
@@ -53,11 +59,16 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
     ]
     if change is not None:
         lines += _change_lines(change)
+    spent, again = (
+        ("No send passes before a client reads the card through this proxy again", "let a client read the card again")
+        if for_many
+        else ("This client is spent", "build it again")
+    )
     if accept:
-        lines += [f"  This client is spent. Accept {new_hash} first, then build it again:", f"    {accept}"]
+        lines += [f"  {spent}. Accept {new_hash} first, then {again}:", f"    {accept}"]
     elif new_hash is not None:
-        lines.append(f"  This client is spent. Build it again to accept {new_hash}.")
-    return ContractChangedError("\n".join(lines), hint=accept)
+        lines.append(f"  {spent}{', which accepts' if for_many else '. Build it again to accept'} {new_hash}.")
+    return ContractChangedError("\n".join(lines), hint=accept, task=task, event=event)
 
 
 def contract_pointers(change: Diff) -> list[str]:

@@ -98,7 +98,12 @@ class Sends:
         if bound is not None and waiting is not None:
             bound = own_copy(self._desk, bound, waiting)
         if bound is not None and bound.spent and self._desk.enforces:
-            raise SpentClientError(f"{bound.spent}\n  An earlier send found this; nothing more was asked or sent.")
+            raise SpentClientError(
+                f"{bound.spent}\n  An earlier send found this; nothing more was asked or sent.",
+                hint=bound.spent.hint,
+                task=bound.spent.task,
+                event=bound.spent.event,
+            )
         whom = bound.peer if bound else peer
         key = self._key(whom, message_id, said, peer_task)
         pin: JsonObject | None = None
@@ -158,7 +163,7 @@ class Sends:
             self._desk.claims.release(key)
             forget_sent(peer)  # what is built next is for a task that does not exist yet
             if bound is not None and asked.decided.decision.reason in CHANGED:
-                bound.spent = str(error)
+                bound.spent = error
             raise error
         if asked.decided.decision.reason == "capability-stale":
             self._book_lazy(peer, bound.route if bound else None)

@@ -256,7 +256,8 @@ class ProxyTransport(GuardTransport):
         if self._desk.enforces:
             raise ContractDivergenceError(
                 f"an answer of {body.size} bytes cannot be read (over the limit of keep_body, or in a content coding "
-                "that nobody asked for), so it cannot be held against the contract; it is recorded and kept back"
+                "that nobody asked for), so it cannot be held against the contract; it is recorded and kept back",
+                task=exchange.task,
             )
 
     async def _broke_off(

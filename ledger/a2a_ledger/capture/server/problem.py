@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from a2a_ledger.errors import (
+    CaptureError,
     ContractChangedError,
     ContractDivergenceError,
     LedgerError,
@@ -20,17 +21,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_LEFT = (
+    "the answer does not keep to the contract, or cannot be read, so it is kept back; nothing was cancelled, and any "
+    "answer that keeps to the contract passes"
+)
+_CHANGED = "the agent's contract changed since its card was read: GET the card here again, then send again"
+_TO_ACCEPT = "; before that, who runs this ledger has to accept the changed contract (`card accept`)"
+
 _PROBLEMS: tuple[tuple[type[LedgerError], int, str, str], ...] = (
     (LedgerUnavailableError, 503, "ledger-unavailable", "this exchange could not be recorded, so it was stopped"),
     (
         ContractDivergenceError,
         502,
         "contract-divergence",
-        "the answer does not keep to the contract, or cannot be read",
+        _LEFT,
     ),
-    (ContractChangedError, 409, "contract-changed", "the agent's contract changed since its card was read"),
+    (ContractChangedError, 409, "contract-changed", _CHANGED),
     (SendRefusedError, 409, "send-refused", "the agent's card is not fresh enough to send on"),
-    (SpentClientError, 409, "contract-changed", "the agent's contract changed since its card was read"),
+    (SpentClientError, 409, "contract-changed", _CHANGED),
     (LedgerError, 502, "refused", "the request cannot be decided or recorded here, so it was stopped"),
 )
 """Error, HTTP status, name, and all that a client is told of it: the text may name addresses and paths."""
@@ -39,10 +47,16 @@ _PROBLEMS: tuple[tuple[type[LedgerError], int, str, str], ...] = (
 async def send_problem(send: Send, error: LedgerError) -> None:
     """Answer with what the ledger says: 409 for what was not sent, 502 for an answer, 503 where nothing is recorded.
 
-    The client is told the kind; the text is for who runs the ledger, and goes into the log.
+    The client is told the kind, what lifts it, and where the ledger says more; the text is for who runs the ledger, and
+    goes into the log.
     """
     status, name, detail = next((how, name, said) for kind, how, name, said in _PROBLEMS if isinstance(error, kind))
     _log.warning("%s: %s", name, error)
+    if isinstance(error, ContractChangedError | SpentClientError) and error.hint:
+        detail += _TO_ACCEPT
+    if isinstance(error, CaptureError) and error.task:
+        place = "" if error.event is None else f"event {error.event} of "
+        detail += f". See {place}task {error.task} in the ledger"
     await send_status(send, status, name, detail)
 
 
