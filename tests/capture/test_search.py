@@ -86,7 +86,7 @@ class Counted(bytes):
 
     def __contains__(self, key: object) -> bool:
         Counted.times += 1
-        return super().__contains__(key)  # type: ignore[operator]
+        return super().__contains__(key)  # type: ignore[operator]  # anything may be asked for
 
 
 def test_a_thousand_cookies_are_looked_for_in_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:

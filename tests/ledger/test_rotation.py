@@ -118,7 +118,7 @@ class CrashError(BaseException):
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("step", ["save_pem", "_append", "_put_in_place"])
+@pytest.mark.parametrize("step", ["save_whole", "_append", "_put_in_place"])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_crash_at_any_step_leaves_a_ledger_that_opens_and_signs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, step: str, done: bool

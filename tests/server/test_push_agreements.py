@@ -65,7 +65,7 @@ class Client:
             raise httpx.ReadTimeout("nothing came")
         if "code" in answer:
             return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "error": answer})
-        if asked["method"] == "SendMessage":
+        if asked["method"] == "SendMessage" and not answer:
             answer = {"task": {"id": self.task, "contextId": "C", "status": {"state": "TASK_STATE_WORKING"}}}
         return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "result": answer})
 
@@ -244,6 +244,32 @@ async def test_a_bare_push_that_outruns_the_answer_is_handed_on_while_one_is_awa
     assert pushed == [204]
     assert await client.push({}, update()) == 404
     assert len(client.handled) == 1
+
+
+WORD: Json = {"message": {"messageId": "w", "role": "ROLE_AGENT", "parts": [{"text": "just a word"}]}}
+SHARED: Json = {"id": "h", "url": HOOK, "token": OLD}
+
+
+async def test_pushes_of_sends_that_share_a_token_and_have_no_answer_yet_are_handed_on(client: Client) -> None:
+    for client.task in ("T1", "T2"):
+        client.answers = [0]
+        with pytest.raises(httpx.ReadTimeout):
+            await client.send(SHARED)
+    assert await client.push(token(OLD), update("T7")) == 204
+    assert client.last().stream.startswith("peer:"), "which of the two it is, nobody can tell"
+    assert await client.push(token(OTHER), update("T7")) == 404
+    assert len(client.handled) == 1
+
+
+async def test_a_send_that_was_answered_without_a_task_has_no_pushes_to_come(client: Client) -> None:
+    client.answers = [WORD]
+    await client.send(SHARED)
+    assert await client.push(token(OLD), update("T7")) == 404
+    client.task, client.answers = "T2", [0]
+    with pytest.raises(httpx.ReadTimeout):
+        await client.send(SHARED)
+    assert await client.push(token(OLD), update("T7")) == 204
+    assert client.last().stream.startswith("task:"), "it is of the one that has no answer"
 
 
 async def test_two_peers_with_a_task_of_one_id_each_show_their_own(client: Client) -> None:

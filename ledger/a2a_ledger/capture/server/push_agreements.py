@@ -103,6 +103,11 @@ class Agreed:
         """Say whether a configuration without a secret was sent and nothing came of its request yet."""
         return any(held.ended is None and not held.webhook.marks for held in self._held.values())
 
+    @property
+    def in_flight(self) -> bool:
+        """Say whether pushes may come of a task whose id nobody has told: its send has no answer, or a failed one."""
+        return not self.bound and not self._ever
+
     def _at(self, path: str) -> list[_Held]:
         """Return the configurations for a path; all, if none names it: a gateway may have changed the path."""
         return [held for held in self._held.values() if held.webhook.path == path] or list(self._held.values())

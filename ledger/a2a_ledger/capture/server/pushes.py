@@ -165,7 +165,8 @@ class PushReceiver:
     def _in_flight(self, shows: _Shown) -> _Judged | None:
         """Return the one task with this token whose id we have not been told yet: a push may outrun the answer.
 
-        Of a push that shows nothing it is not known which task's it is; it is somebody's if one was agreed to come so.
+        Of several that share a token, and of a push that shows nothing, it is not known which one's it is; it is
+        somebody's, if it shows what was agreed for one of them, or one was agreed to come so.
         """
         found: list[_Judged] = []
         bare: _Judged | None = None
@@ -173,13 +174,15 @@ class PushReceiver:
             sent = self._desk.ledger.store.tagged(f"sent:{peer}", limit=_NEWEST, desc=True)
             for task in (record.stream.removeprefix("task:") for record in sent):
                 agreed = self._agreements.of(task)
-                if agreed.bound:
+                if not agreed.in_flight:
                     continue
                 if (proof := self._proof(peer, agreed, shows)) is not None:
                     found.append(_Judged(peer, task, proof=proof))
                 elif bare is None and agreed.awaits_bare:
                     bare = _Judged(peer, expected=True)
-        return found[0] if len(found) == 1 else bare
+        if len(found) > 1:
+            return found[0]._replace(task=None, expected=True)
+        return found[0] if found else bare
 
 
 class _Shown(NamedTuple):
