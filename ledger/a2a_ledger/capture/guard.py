@@ -115,8 +115,9 @@ class Guard:
     def sync_httpx_client(self, transport: httpx.AsyncBaseTransport | None = None, **options: Any) -> httpx.Client:  # noqa: ANN401 - passed to httpx as they are
         """Return a recording, guarded client for code without an event loop, which any thread may use.
 
-        What is asynchronous in it runs on one thread of this guard, until `close`. A child that is forked when
-        that thread runs makes clients of its own: those of its parent raise UsageError there.
+        What is asynchronous in it runs on one thread of this guard, until `close`: who waits for an answer then gets
+        `httpx.ReadError`, and a request after that UsageError. A child that is forked when that thread runs makes
+        clients of its own: those of its parent raise UsageError there.
 
         Args:
             transport: what really sends, on that thread, an asynchronous one; see `httpx_client`.
@@ -125,7 +126,7 @@ class Guard:
         Raises:
             UsageError: a transport is a synchronous one.
         """
-        if self._thread.left_behind:
+        if self._thread.is_over:
             self._thread, self._sync_sends = LoopThread(), None
         if self._sync_sends is None:
             self._sync_sends = Sends(self.desk, self._asking)
@@ -249,11 +250,11 @@ class Guard:
             await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Close the synchronous clients, and end their thread."""
+        """Close the synchronous clients, end what they still do, which is recorded, and end their thread."""
         for transport in list(self._sync):
             transport.close()
-        if self._sync_sends is not None and not self._thread.left_behind:
-            self._thread.run(self._sync_sends.close())
+        if self._sync_sends is not None:
+            self._thread.finish(self._sync_sends.close())
         self._sync_sends = None
         self._thread.close()
 

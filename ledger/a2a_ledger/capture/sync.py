@@ -5,21 +5,25 @@ Decisions, captures and records are made by the same code; a request of any thre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 import httpx
 
 from a2a_ledger.capture.loop_thread import on_own_thread
 from a2a_ledger.capture.route import as_read, pairs
+from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from httpx._client import UseClientDefault
 
     from a2a_ledger.capture.loop_thread import LoopThread
     from a2a_ledger.capture.transport import GuardTransport
+
+_CLOSED = "the guard or the response was closed before all of the answer had come"
 
 
 class SyncGuardTransport(httpx.BaseTransport):
@@ -41,7 +45,9 @@ class SyncGuardTransport(httpx.BaseTransport):
 
         Raises:
             CaptureError: the guard stopped it; nothing was sent.
-            httpx.HTTPError: as the transport below raised it, recorded.
+            httpx.HTTPError: as the transport below raised it, recorded; ReadError too where the guard was closed
+                meanwhile.
+            UsageError: the guard was closed before, or this process was forked since the client was used.
         """
         asked = httpx.Request(
             request.method,
@@ -51,13 +57,21 @@ class SyncGuardTransport(httpx.BaseTransport):
             extensions=request.extensions,
         )
         try:
-            response = self._thread.run(self._guarded.handle_async_request(asked))
+            return self._thread.run(self._answer(asked))
+        except asyncio.CancelledError:  # nothing that a caller without an event loop expects
+            raise httpx.ReadError(_CLOSED) from None
         finally:
             request.extensions = asked.extensions  # a redirect is followed with what was noted there
+
+    async def _answer(self, asked: httpx.Request) -> httpx.Response:
+        response = await self._guarded.handle_async_request(asked)
+        stream = response.stream
         return httpx.Response(
             response.status_code,
             headers=response.headers.raw,
-            stream=_SyncStream(cast("httpx.AsyncByteStream", response.stream), self._thread),
+            stream=stream
+            if isinstance(stream, httpx.ByteStream)  # whole, and here
+            else _SyncStream(cast("httpx.AsyncByteStream", stream), self._thread),
             extensions=response.extensions,
         )
 
@@ -65,29 +79,57 @@ class SyncGuardTransport(httpx.BaseTransport):
         """Close the transport below, once; not in a forked child, where its connections are the parent's."""
         if not self._closed:
             self._closed = True
-            if not self._thread.left_behind:
-                self._thread.run(self._guarded.aclose())
+            self._thread.finish(self._guarded.aclose())
 
 
 class _SyncStream(httpx.SyncByteStream):
     """A body that comes on the thread, piece by piece as it is asked for."""
 
     def __init__(self, stream: httpx.AsyncByteStream, thread: LoopThread) -> None:
-        self._stream = stream
+        """Take over a body that nobody has read; on the thread, which closes it if nobody else does."""
+        self._stream: httpx.AsyncByteStream | None = stream
+        self._pieces = aiter(stream)
         self._thread = thread
+        self._reading: asyncio.Task[Any] | None = None
+        self._gone = False
+        thread.hold(self)
 
     def __iter__(self) -> Iterator[bytes]:
-        pieces = aiter(self._stream)
-        while (piece := self._thread.run(_next(pieces))) is not None:
+        while (piece := self._piece()) is not None:
             yield piece
 
     def close(self) -> None:
-        if not self._thread.left_behind:
-            self._thread.run(self._stream.aclose())
+        self._thread.finish(self.let_go())
 
+    async def let_go(self) -> None:
+        """Close the body, and stop whoever waits for a piece of it."""
+        self._gone = True
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.aclose()
 
-async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
+    def _piece(self) -> bytes | None:
+        """Return the next piece; None: that was all."""
+        try:
+            return self._thread.run(self._next())
+        except asyncio.CancelledError:
+            raise httpx.ReadError(_CLOSED) from None
+        except UsageError:
+            if self._thread.left_behind:
+                raise
+            raise httpx.ReadError(_CLOSED) from None
+
+    async def _next(self) -> bytes | None:
+        if self._gone:  # what was cut off is not the end
+            raise httpx.ReadError(_CLOSED)
+        self._reading = asyncio.current_task()
+        try:
+            return await anext(self._pieces, None)
+        finally:
+            self._reading = None
 
 
 class ClientOnThread:
