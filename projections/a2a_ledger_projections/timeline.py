@@ -19,7 +19,7 @@ from a2a_ledger_projections.violations import Violation, violations_of
 from a2a_ledger_projections.words import contract_in, describe, offers, which_card
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from a2a_ledger.codec import Record
     from a2a_ledger.events import JsonObject, Ref
@@ -125,7 +125,8 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         who=_who(store, findings, contract),
         now=_served(row["state"])
         if any(record.data.get("side") == "server" for record in own)
-        else _advice(row, findings, contract, stall, stuck=stuck),
+        else _advice(row, findings, contract, stall, stuck=stuck, tried=bool(_cancels(own)))
+        + _newer_card(row, card, shown.values()),
     )
 
 
@@ -184,11 +185,15 @@ def _demand(findings: list[Violation]) -> Violation | None:
 
 
 def _cancel_failed(own: list[Record]) -> bool:
-    cancels = [r for r in own if r.data.get("direction") == "out" and r.data.get("method") == "CancelTask"]
+    cancels = _cancels(own)
     if not cancels:
         return False
     answers = [r for r in own if (ref := _ref(r, "answers")) and ref["ver"] == cancels[-1].ver]
     return not any(_took(answer) for answer in answers)
+
+
+def _cancels(own: list[Record]) -> list[Record]:
+    return [r for r in own if r.data.get("direction") == "out" and r.data.get("method") == "CancelTask"]
 
 
 def _took(answer: Record) -> bool:
@@ -205,6 +210,9 @@ def _who(store: Store, findings: list[Violation], contract: JsonObject | None) -
     first = ranked[0]
     record = store.record(first.trigger)
     _, words = describe(record)
+    if first.data.get("rule") == "weaker-authorization":
+        newer = f"the card of #{record.n}" if first.data.get("about") == "peer" else "a newer card"
+        words = f"the task ran under less than {newer} asks; not established: when it changed"
     said = f"{_party(first)}, #{record.n} at {record.at[11:19]}Z, {text(first.data, 'certainty')}: {words}"
     if first.data.get("rule") == "auth-demand":
         said += f"; the frozen contract offers {', '.join(offers(contract)) or 'no scheme'}"
@@ -233,8 +241,14 @@ def _party(violation: Violation) -> str:
     )
 
 
-def _advice(
-    row: TaskRow, findings: list[Violation], contract: JsonObject | None, stall: Stall | None, *, stuck: bool
+def _advice(  # noqa: PLR0913 - what the advice rests on
+    row: TaskRow,
+    findings: list[Violation],
+    contract: JsonObject | None,
+    stall: Stall | None,
+    *,
+    stuck: bool,
+    tried: bool,
 ) -> str:
     """Say what can still be done, and that a card fetch while the task runs is a probe."""
     state = row["state"]
@@ -244,13 +258,39 @@ def _advice(
     if stuck:
         said = f"ask the peer to accept {schemes} or to cancel"
     elif _demand(findings) is not None:
-        said = f"the peer asks for what the frozen contract does not offer ({schemes}); a cancel has not failed yet"
+        way = (
+            "a cancel was answered: poll the task to see whether it took"
+            if tried
+            else f"no cancel was tried: cancel the task, or ask the peer to accept {schemes}"
+        )
+        said = f"the peer asks for what the frozen contract does not offer ({schemes}); {way}"
     elif state in INTERRUPTED:
         said = "the peer waits for input: answer it, or cancel"
     else:
         said = _ADVICE_OPEN.get(state, "the task runs; it can be polled and cancelled")
     waits = "" if stall is None or stuck else f". STALLED: {'; '.join(reason.detail for reason in stall.reasons)}"
     return f"{said}. A card fetch now is a probe: use `card show URL --diagnostic`{waits}"
+
+
+def _newer_card(row: TaskRow, card: Record | None, shown: Iterable[Record]) -> str:
+    """Name the newest card that states another contract than the frozen one, as the same caller got it; "": none."""
+    if card is None or row["state"] in TERMINAL:
+        return ""
+    later = [
+        record
+        for record in shown
+        if record.type == card.type
+        and record.n > card.n
+        and record.data.get("contract_hash") is not None
+        and all(record.data.get(name) == card.data.get(name) for name in ("source", "caller", "url"))
+    ]
+    newest = max(later, key=lambda record: record.n, default=card)
+    if newest.data["contract_hash"] == card.data.get("contract_hash"):
+        return ""
+    return (
+        f". The peer's card of #{newest.n} states another contract than the frozen one: "
+        f"`a2a-ledger card diff {card.n} {newest.n}` says what differs"
+    )
 
 
 def _served(state: str) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger.card import read_card
 from a2a_ledger.codec import erased_versions, parse_canonical
 from a2a_ledger.contract import contract_of
-from a2a_ledger.divergence.reading import leg_of
+from a2a_ledger.divergence.reading import headers_of, leg_of
 from a2a_ledger.errors import FormatError
+from a2a_ledger.wire.demand import challenges
 from a2a_ledger_projections.signatures import signature_words
 from a2a_ledger_projections.view import text
 
@@ -231,6 +232,8 @@ def _answer(record: Record) -> str:
     status = data.get("status")
     if isinstance(status, int) and status >= 400:  # noqa: PLR2004 - HTTP's error range
         told.append(f"HTTP {status}")
+    if asked := _asked_schemes(record):
+        told.append(f"asks for {', '.join(asked)}")
     if data.get("error_code") is not None:
         told.append(f"error {data['error_code']}")
     leg = leg_of(record) if "body" in record.blobs else None
@@ -245,6 +248,14 @@ def _answer(record: Record) -> str:
     words += f"  [{', '.join(flags)}]" if flags else ""
     skew = _clock_difference(record)
     return words if skew is None else f"{words}  peer's clock {skew:+.0f} s"
+
+
+def _asked_schemes(record: Record) -> list[str]:
+    """Return the schemes that the challenges of an answer name (RFC 9110 section 11.6.1), each once."""
+    if not any(role.startswith("header.") for role in record.blobs):
+        return []
+    values = (value for name, value in headers_of(record) if name.lower() == "www-authenticate")
+    return list(dict.fromkeys(demand.scheme for demand in challenges(values)))
 
 
 def _clock_difference(record: Record) -> float | None:

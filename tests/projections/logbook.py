@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -222,6 +223,7 @@ class Logbook:
         sequence: int | None = None,
         side: str | None = None,
         direction: str = "in",
+        challenge: str | None = None,
     ) -> Appended:
         """Record what the peer answered; with `side` and `direction` what this side answered as the agent."""
         event = MessageRecorded(
@@ -245,7 +247,10 @@ class Logbook:
             sequence=sequence,
             side=side,
         )
-        return self.add(event, f"task:{task}", blobs={"body": body} if body is not None else None)
+        blobs = {} if body is None else {"body": body}
+        if challenge is not None:
+            blobs["header.0"] = json.dumps(["www-authenticate", challenge]).encode()
+        return self.add(event, f"task:{task}", blobs=blobs or None)
 
     def bind(self, task: str, request: Appended, *, task_id: str = "T1") -> Appended:
         """Learn the peer's ids."""

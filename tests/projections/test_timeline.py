@@ -97,7 +97,7 @@ def test_a_demand_without_a_failed_cancel_is_not_stuck(log: Logbook) -> None:
     log.finding("auth-demand", demand, task=task)
     story = story_of(log, task)
     assert not story.stuck
-    assert "a cancel has not failed yet" in story.now
+    assert "no cancel was tried: cancel the task, or ask the peer to accept oauth" in story.now
 
 
 def test_a_cancel_that_took_ends_the_being_stuck(log: Logbook) -> None:
@@ -162,6 +162,37 @@ def test_certain_findings_come_before_claimed_and_suspected_ones(log: Logbook) -
     who = story_of(log, task).who
     assert who.startswith(f"the client (this side), #{answer.n} at 09:00:04Z, certain: ")
     assert who.endswith(f"(refetch-as-input). First sign #{fetch.n} (weaker-authorization, claimed)")
+
+
+def test_a_challenge_is_told_with_the_schemes_that_it_names(log: Logbook) -> None:
+    task, _, request = log.sent()
+    asked = 'Bearer realm="a", scope="read", Basic realm="b", Bearer realm="c"'
+    log.answer(task, None, answers=request, task_id=None, status=401, challenge=asked, body=b"no")
+    assert story_of(log, task).lines[-1].words == "HTTP 401 asks for Bearer, Basic"
+
+
+def test_a_tightened_card_is_told_as_what_the_task_ran_under(log: Logbook) -> None:
+    task, _, request = log.sent()
+    log.answer(task, "working", answers=request)
+    newer = log.fetch("sha256:" + "cd" * 32, etag='"b"')
+    log.finding("weaker-authorization", newer, tasks=[task], rule_class="authorization")
+    assert story_of(log, task).who == (
+        f"the peer, #{newer.n} at 09:00:05Z, certain: the task ran under less than the card of #{newer.n} asks; "
+        "not established: when it changed (weaker-authorization)"
+    )
+
+
+def test_a_newer_card_with_another_contract_is_named_beside_what_can_be_done(log: Logbook) -> None:
+    task, frozen, request = log.sent()
+    log.answer(task, "working", answers=request)
+    log.fetch(etag='"a2"')  # other octets, the same contract
+    assert "card diff" not in story_of(log, task).now
+    newer = log.fetch("sha256:" + "cd" * 32, etag='"b"')
+    log.fetch("sha256:00", source="extended")  # another card of the peer
+    assert f"card of #{newer.n} states another contract" in story_of(log, task).now
+    assert f"`a2a-ledger card diff {frozen.n} {newer.n}`" in story_of(log, task).now
+    log.answer(task, "completed", answers=request)
+    assert "card diff" not in story_of(log, task).now
 
 
 def test_card_fetches_of_the_window_are_in_the_story_and_others_are_not(log: Logbook) -> None:

@@ -8,10 +8,23 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from a2a_ledger.cli.output import clean, clock, counted, host, note, print_json, short_hash, short_id, span, styled
+from a2a_ledger.cli.output import (
+    clean,
+    clock,
+    counted,
+    host,
+    note,
+    place,
+    print_json,
+    short_hash,
+    short_id,
+    span,
+    styled,
+)
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
+from a2a_ledger.commands import placed
 from a2a_ledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -206,7 +219,7 @@ def peers(session: Session) -> None:
         "ABORTS",
         "PROBES",
         "CANCELS AFTER",
-        "DOWNGRADES",
+        "RAN UNDER LESS",
     ]
     cells = [_peer_cells(row) for row in rows]
     if all(row["source"] == "well-known" and row["caller"] == "anonymous" for row in rows):  # it says nothing then
@@ -335,7 +348,7 @@ def _print_head(story: Story, *, keyless: bool) -> None:
     copy = "   read only" if keyless else ""
     click.echo(f"{name} at {host(row['peer_url'])}: {styled(clean(row['state']), bold=True)}{lasting}.{stuck}{copy}")
     click.echo(f"WHO      {clean(story.who)}")
-    click.echo(f"NOW      {clean(story.now)}")
+    click.echo(f"NOW      {clean(placed(story.now, place()))}")
 
 
 def _print_lines(story: Story, *, after: int) -> None:

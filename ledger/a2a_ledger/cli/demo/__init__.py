@@ -94,6 +94,8 @@ def _sum_up(outcomes: list[Outcome], keep: Path | None) -> None:
             click.echo(f"{mark} {outcome.name}: {sentence}")
     if keep is not None:
         click.echo(f"\nLeft behind: {keep / 'ledger'}, {keep / 'bundles'}, {keep / 'policy.txt'}")
+    else:
+        click.echo("\nThe files that were named above are gone; `a2a-ledger demo --keep DIR` leaves them behind.")
 
 
 def copy_ledger(source: Path, target: Path) -> None:
