@@ -2543,6 +2543,18 @@ def _check_finding(bundle: Bundle, name: str, record: Record, shown: Shown, keys
             raise RefusedError(f"refers to another event {n} than is shown")
 
 
+def _peers_of_findings_elsewhere(shown: Shown) -> list[str]:
+    """Return the peers, a finding about whom rests on events of other tasks, which are not shown."""
+    return sorted(
+        {
+            str(record.data["peer"])
+            for record in shown.records.values()
+            if record.type == "violation.detected.v1" and record.stream.startswith("findings:peer:")
+            if any(n not in shown.leaves for n in cast("list[int]", record.data["evidence_index"]))
+        }
+    )
+
+
 def _ref(record: Record) -> Object:
     return {"c": record.c, "stream": record.stream, "ver": record.ver}
 
@@ -3333,7 +3345,11 @@ def _judge(  # noqa: PLR0913, PLR0917 - what there is to judge, what the reader 
     if shown.open:
         more = f"; and {len(shown.open) - 3} more" if len(shown.open) > 3 else ""  # noqa: PLR2004 - enough to begin with
         held = f"{'; '.join(shown.open[:3])}{more}; beside that, {held}"
-    answers["R"] = Answer("NOT PROVEN", f"{held}; this verifier does not judge again", "a2a-ledger verify")
+    settle = "a2a-ledger verify"
+    if peers := _peers_of_findings_elsewhere(shown):
+        commands = " and ".join(f"`a2a-ledger export --peer {peer}`" for peer in peers)
+        settle += f", of a bundle with these events: those of other tasks by {commands}"
+    answers["R"] = Answer("NOT PROVEN", f"{held}; this verifier does not judge again", settle)
     got = sum(
         record.type == "message.recorded.v1" and record.data["direction"] == "in" for record in shown.records.values()
     )

@@ -14,8 +14,9 @@ from a2a_ledger.keys import generate, load_pem
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger_projections import peers, task_contracts
 from tests.cli.conftest import objects, opened
+from tests.divergence.story import PEER
 from tests.evidence.forging import damaged
-from tests.evidence.recorded import dispute
+from tests.evidence.recorded import dispute, first_task, two_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -250,3 +251,12 @@ def test_a_bundle_with_parts_withheld_verifies_for_what_its_reader_requires(run:
     for wrong in ("I,Q", ""):
         refused = run("verify", "cut.zip", "--trust", vkey, "--require", wrong)
         assert (refused.exit_code, "--require: expected letters of I,L,P," in refused.stderr) == (2, True)
+
+
+def test_an_export_whose_replay_is_open_says_so(run: Run, home: Path) -> None:
+    with ContractLedger.open(home / "two", origin="acme/audit", follow=False) as opening:
+        name = first_task(two_tasks(opening))
+    done = run("--ledger", home / "two", "export", name, "-o", "case.zip")
+    assert (done.exit_code, f"; `a2a-ledger export --peer {PEER}` does." in done.stdout) == (0, True)
+    (told,) = objects(run("--ledger", home / "two", "--format", "json", "export", name, "-o", "again.zip"))
+    assert [one["peer"] for one in told["elsewhere"]] == [PEER]

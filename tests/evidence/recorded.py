@@ -130,3 +130,23 @@ def dispute(ledger: ContractLedger, *, name: str = "t1", polls: int = 2) -> Ledg
     cancel = story.ask("CancelTask", task=name, task_id=f"T-{name}")
     story.failure(cancel, tls_alert="certificate_required")
     return story
+
+
+def two_tasks(made: ContractLedger) -> ContractLedger:
+    """Tell of two tasks in one window of a card, each in its own context; the next card asks for more than they had."""
+    story = LedgerStory(made)
+    fetch = story.fetch(card(required=[{}]), etag='"a"')
+    for name in ("t1", "t2"):
+        story.decide(fetch, task=name)
+        story.capture(fetch, task=name, credential=())
+        request = story.ask(task=name, message_id=name, credential=())
+        answer = task("working", task_id=f"T-{name}", context=f"C-{name}")
+        story.bind(story.answer(request, answer), task=name, task_id=f"T-{name}", context=f"C-{name}")
+    story.fetch(card(), etag='"b"')
+    made.catch_up()
+    return made
+
+
+def first_task(ledger: ContractLedger) -> str:
+    """Return the local id of a task."""
+    return ledger.store.streams("task:")[0].removeprefix("task:")

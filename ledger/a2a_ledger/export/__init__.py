@@ -25,6 +25,7 @@ from a2a_ledger.export.times import times_of
 from a2a_ledger.export.withheld import Withheld
 from a2a_ledger.report import filled_page
 from a2a_ledger.report.in_bundle import add_report
+from a2a_ledger.verify.elsewhere import Elsewhere, in_words, shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from a2a_ledger.export.chosen import Chosen
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store import Store
+    from a2a_ledger.verify.counts import Counts
 
 _MOST_WITH_PAGE = 40 << 20  # octets of a bundle that a report page can hold
 
@@ -46,13 +48,14 @@ class Exported:
         octets: how large it is.
         about: what it is about, such as `task 0123…`.
         tasks: local ids of the tasks that it shows.
-        events: how many events it holds, those of the log's own keys apart.
+        counts: how many events it holds, of the tasks, of their peers and of the log itself.
         size: size of the signed head that covers them.
         later_events: events of its streams behind that head, which are not in the bundle.
         signed: the exporter signed it.
         withheld: how many parts were left out for this export, beside those that were never recorded.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
             a replay of it stays open.
+        elsewhere: findings that rest on events of other tasks, which it does not show: a replay of it stays open.
         anchored_by: who has put a signature of their own to that head.
         stamped_by: authorities whose time tokens, over heads that have all of it, go along.
     """
@@ -61,14 +64,20 @@ class Exported:
     octets: int
     about: str
     tasks: tuple[str, ...]
-    events: int
+    counts: Counts
     size: int
     later_events: int
     signed: bool
     withheld: int = 0
     foreign_profiles: tuple[str, ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
     anchored_by: tuple[str, ...] = ()
     stamped_by: tuple[str, ...] = ()
+
+    @property
+    def events(self) -> int:
+        """Return how many events it holds, those of the log itself apart."""
+        return self.counts.tasks + self.counts.peers
 
     @property
     def task(self) -> str:
@@ -84,10 +93,14 @@ class Exported:
             **what,
             "bytes": self.octets,
             "events": self.events,
+            "of_tasks": self.counts.tasks,
+            "of_peers": self.counts.peers,
+            "of_log": self.counts.log,
             "checkpoint": self.size,
             "later_events": self.later_events,
             "signed": self.signed,
             "withheld": self.withheld,
+            "elsewhere": [one.to_json() for one in self.elsewhere],
             "anchored_by": list(self.anchored_by),
             "stamped_by": list(self.stamped_by),
         }
@@ -103,15 +116,22 @@ class Exported:
         )
         if self.withheld:
             signed += f" {self.withheld} parts are withheld: claim R (replay) is NOT PROVEN of it, every other stands."
+        if self.elsewhere:
+            signed += (
+                f" Claim R (replay) is NOT PROVEN of it: {in_words(self.elsewhere)}, which it does not show; "
+                f"{shown_by(self.elsewhere)} does."
+            )
         if self.foreign_profiles:
             signed += f" Recorded under a profile that is not at hand: {', '.join(self.foreign_profiles)}."
         anchored = f"anchored by {', '.join(self.anchored_by)}" if self.anchored_by else "not anchored"
         if self.stamped_by:
             anchored += f"; time tokens of {', '.join(self.stamped_by)}"
-        what = self.task if self.about.startswith("task ") else f"{len(self.tasks)} tasks of {self.about}"
+        kind = self.about.partition(" ")[0]
+        what = self.task if kind == "task" else f"{len(self.tasks)} tasks of {self.about}"
         return (
-            f"{-(-self.octets // 1000)} KB: {self.events} events, all of {what} up to checkpoint {self.size} "
-            f"({anchored}; {self.later_events} later events). Unilateral: the peer signed none of it.{signed}"
+            f"{-(-self.octets // 1000)} KB: {sum(self.counts)} events ({self.counts.words(kind)}): all of {what} up to "
+            f"checkpoint {self.size} ({anchored}; {self.later_events} later events). Unilateral: the peer "
+            f"signed none of it.{signed}"
         )
 
 
@@ -217,12 +237,13 @@ def _export(  # noqa: PLR0913 - see export_task
             octets=target.seek(0, io.SEEK_END),
             about=str(chosen.scope),
             tasks=chosen.scope.tasks,
-            events=len(chosen.numbers) - len(chosen.keys),
+            counts=made.counts,
             size=head.size,
             later_events=chosen.later,
             signed="export" in ledger.signers,
             withheld=made.withheld,
             foreign_profiles=made.foreign_profiles,
+            elsewhere=made.elsewhere,
             anchored_by=holders,
             stamped_by=times.holders,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from contextlib import ExitStack
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
@@ -17,6 +19,8 @@ from a2a_ledger.export.readme import readme
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
 from a2a_ledger.statement import Subject, sign_envelope, statement
+from a2a_ledger.verify.counts import Counts
+from a2a_ledger.verify.elsewhere import Elsewhere, in_words, rests_elsewhere, shown_by
 from a2a_ledger.verify.report import LETTERS
 from a2a_ledger.verify.signed import EXPORT
 from a2a_ledger.verify.stated import expected_of, key_files
@@ -41,10 +45,14 @@ class Made(NamedTuple):
     Attributes:
         withheld: how many parts were left out for this export.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold.
+        counts: how many events it holds.
+        elsewhere: findings that rest on events of other tasks.
     """
 
     withheld: int
     foreign_profiles: tuple[str, ...]
+    counts: Counts
+    elsewhere: tuple[Elsewhere, ...]
 
 
 class Lists:
@@ -79,6 +87,11 @@ class Maker:
         self._withheld: list[Json] = []  # in plain files, where no list of its own says it
         self._holes = self._left_out_parts = 0
         self._profiles: set[str] = set()
+        self._streams: Counter[str] = Counter()
+        self._elsewhere: list[Elsewhere] = []
+        self._erased = False
+        self._last = -1  # log index of the last event, but for those of the log itself
+        self._verified_to = min(ledger.store.position(VERIFIER), head.size)
         self._further: dict[str, bytes] = {}
         self._blobs: set[str] = set()  # of those that were named, the ones that are there
 
@@ -114,7 +127,9 @@ class Maker:
             self._sink.add(name, data)
         self._sink.add(layout.CHECKPOINT, self._note.encode())
         self._sink.finish(
-            readme=readme(self._ledger.origin, self._chosen.scope, self._head.size, self._chosen.later),
+            readme=readme(
+                self._ledger.origin, self._chosen.scope, self._head.size, self._chosen.later, self._unproven()
+            ),
             info={
                 "Bagging-Date": at[:10],
                 "External-Identifier": f"{self._ledger.origin}#{self._chosen.scope.identifier}",
@@ -122,7 +137,35 @@ class Maker:
             },
             sign=None if self._signer is None else self._signer.sign,
         )
-        return Made(self._left_out_parts, tuple(sorted(self._profiles - {self._ledger.profile.hash})))
+        return Made(
+            self._left_out_parts,
+            self._foreign_profiles(),
+            Counts.of(self._streams.items()),
+            tuple(self._elsewhere),
+        )
+
+    def _foreign_profiles(self) -> tuple[str, ...]:
+        return tuple(sorted(self._profiles - {self._ledger.profile.hash}))
+
+    def _unproven(self) -> list[str]:
+        """Return why a replay of what was added stays open."""
+        found: list[str] = []
+        if self._elsewhere:
+            found.append(f"{in_words(self._elsewhere)}; shown by\n    {shown_by(self._elsewhere)}")
+        if self._left_out_parts:
+            found.append(f"{self._left_out_parts} parts are withheld")
+        if self._erased:
+            found.append("parts were erased")
+        if self._foreign_profiles():
+            found.append("some of it was recorded under a profile that is not in here")
+        if self._verified_to <= self._last:
+            found.append(f"it was judged up to log size {self._verified_to} only when this was written")
+        return found
+
+    def _is_shown(self, n: int) -> bool:
+        numbers = self._chosen.numbers
+        at = bisect_left(numbers, n)
+        return at < len(numbers) and numbers[at] == n
 
     def _proven(self) -> Iterator[tuple[Record, list[bytes]]]:
         """Yield each event with the path of its inclusion proof."""
@@ -148,6 +191,11 @@ class Maker:
             self._add_blob(record, role, lists)
         if record.type == "violation.detected.v1":
             add(layout.statement_file(record.n), record.content("statement") or b"")
+        self._streams[record.stream] += 1
+        self._elsewhere += rests_elsewhere([record], self._is_shown)
+        if record.stream != "ledger":
+            self._last = record.n
+        self._erased |= record.type == "content.erased.v1"
         if "profile_hash" in record.data:
             self._profiles.add(str(record.data["profile_hash"]))
 
@@ -243,7 +291,7 @@ class Maker:
             "profile": profile.hash,
             "rule_set": RULE_SET,
             "software": SOFTWARE,
-            "verified_to": min(self._ledger.store.position(VERIFIER), self._head.size),
+            "verified_to": self._verified_to,
         }
         self._sink.add(layout.ENGINE, canonical(engine))
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from a2a_ledger.bundle import PROFILE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from a2a_ledger.verify.scope import Scope
 
 _PACKS = """\
@@ -17,8 +19,23 @@ MANY FILES
 """
 
 
-def readme(origin: str, scope: Scope, size: int, later: int) -> str:
-    """Return it for what is shown up to the head of this size, behind which so many later events of it lie."""
+_AGAIN = "\n  - Deciding and judging again over these records gives the same result."
+
+_OPEN = """\
+
+WHAT CANNOT BE DONE AGAIN
+  That deciding and judging again over these records gives the same result (claim R) is not
+  claimed of this file:
+"""
+
+
+def readme(origin: str, scope: Scope, size: int, later: int, unproven: Sequence[str]) -> str:
+    """Return it for what is shown up to the head of this size, behind which so many later events of it lie.
+
+    `unproven`: why a replay of it stays open, a sentence each; none where nothing is known that keeps it open.
+    """
+    again = "" if unproven else _AGAIN
+    left = _OPEN + "".join(f"  - {why}\n" for why in unproven) if unproven else ""
     claims = "\n".join(f"  - {line}" for line in scope.not_claimed)
     one = scope.kind == "task"
     title = "ONE TASK" if one else f"THE TASKS OF ONE {scope.kind.upper()}"
@@ -38,9 +55,8 @@ WHAT IS CLAIMED
   - The records are those that the log committed to when it signed that head.
   - The {streams} shown without a gap from the first event on.
   - What was left out (credentials, the tails of very long bodies, what the exporter withholds)
-    is listed in {"data/claims.json" if scope.profile == PROFILE else "data/withheld.jsonl"}.
-  - Deciding and judging again over these records gives the same result.
-
+    is listed in {"data/claims.json" if scope.profile == PROFILE else "data/withheld.jsonl"}.{again}
+{left}
 WHAT IS NOT CLAIMED
 {claims}
 

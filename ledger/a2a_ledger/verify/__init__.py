@@ -44,6 +44,8 @@ from a2a_ledger.key_events import KEY_EVENTS, read_keys
 from a2a_ledger.keys import COSIGNATURE, parse_vkey
 from a2a_ledger.policy import Policy
 from a2a_ledger.verify.card_signatures import card_signatures
+from a2a_ledger.verify.counts import Counts
+from a2a_ledger.verify.elsewhere import rests_elsewhere, shown_by
 from a2a_ledger.verify.files import file_faults
 from a2a_ledger.verify.leaves import read_leaves
 from a2a_ledger.verify.proven import (
@@ -284,6 +286,8 @@ class _Examination:
         if left and not faults:
             detail = f"{_some(left)}; as far as it goes: {rerun.summary()}"
             settle = "a bundle with these events and parts"
+            if peer := shown_by(rests_elsewhere(shown.of_type(VIOLATION), leaves.__contains__)):
+                settle += f", those of other tasks by {peer}"
             if any(keys.lapsed("statement", record.n) for record in shown.of_type(VIOLATION)):
                 settle += "; of a signer revoked since, a bundle of before under an anchored checkpoint"
             self.claims["R"] = Claim("R", "NOT PROVEN", detail, settle)
@@ -300,8 +304,9 @@ class _Examination:
             "the peer's own ledger (`reconcile`), or message signatures",
         )
         several = "" if scope.kind == "task" else f" of {len(scope.tasks)} tasks"
+        counts = Counts.of((stream, len(events)) for stream, events in shown.streams.items()).words(scope.kind)
         return (
-            f"{scope}: {len(shown.records)} events{several} recorded by {checkpoint.origin}; "
+            f"{scope}: {len(shown.records)} events{several} recorded by {checkpoint.origin}: {counts}; "
             f"{', '.join(sorted(shown.peer_urls)) or 'the peer'} signed none of them"
         )
 

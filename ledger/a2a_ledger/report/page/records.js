@@ -254,3 +254,15 @@ function contentOf(record, role) {
 }
 
 const isWhole = (record, role) => record.blobs[role].kept === "all" && record.parts[role].every((part) => part.content);
+
+/** How many of the shown events are of the tasks, of their peers and of the log itself, in the words of all verifiers. */
+function countsInWords(shown, kind) {
+  let tasks = 0, peers = 0, log = 0;
+  for (const [stream, records] of shown.streams) {
+    if (stream === "ledger") log += records.length;
+    else if (/^(?:findings:)?peer:/.test(stream)) peers += records.length;
+    else tasks += records.length;
+  }
+  const of = { task: ["the task", "its peer"], context: ["its tasks", "their peers"], peer: ["its tasks", "the peer itself"] }[kind];
+  return `${tasks} of ${of[0]}, ${peers} of ${of[1]}, ${log} of the log itself`;
+}

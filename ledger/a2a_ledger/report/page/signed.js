@@ -210,6 +210,12 @@ function checkPredicate({ predicate, predicateType }, record, shown) {
   }
 }
 
+/** The peers, a finding about whom rests on events of other tasks, which are not shown; sorted. */
+function peersOfFindingsElsewhere(shown) {
+  const found = [...shown.records.values()].filter(({ type, stream, data }) => type === "violation.detected.v1" && stream.startsWith("findings:peer:") && data.evidence_index.some((n) => !shown.leaves.has(n)));
+  return [...new Set(found.map(({ data }) => data.peer))].sort();
+}
+
 const refOf = ({ c, stream, ver }) => ({ c, stream, ver });
 
 function checkSubjects({ subject }, record, shown) {

@@ -234,8 +234,9 @@ class Examination {
     this.checks = checks;
     faults.push(...besideFaults(shown), ...contentFaults(shown));
     if (faults.length) return this.say("R", "INVALID", some(faults));
+    const peers = peersOfFindingsElsewhere(shown).map((peer) => `\`a2a-ledger export --peer ${peer}\``);
     const signed = checks.size ? `the signed statement${checks.size === 1 ? " of 1 finding fits" : `s of ${checks.size} findings fit`}; ` : "";
-    return this.say("R", "NOT PROVEN", `${signed}this page does not decide and judge again${left.length ? `; ${some(left)}` : ""}`, "a2a-ledger verify, which does");
+    return this.say("R", "NOT PROVEN", `${signed}this page does not decide and judge again${left.length ? `; ${some(left)}` : ""}`, `a2a-ledger verify, which does${peers.length ? `, of a bundle with these events: those of other tasks by ${peers.join(" and ")}` : ""}`);
   }
 
   judgePeer(shown, checkpoint) {
@@ -244,7 +245,7 @@ class Examination {
     const cards = this.policy?.cards ? "; your keys for cards are not used here, this page judges no card's signature" : "";
     this.say("S", "NOT PROVEN", `${received} messages are shown as received; the peer signed none of them${cards}`, "the peer's own ledger (reconcile), or message signatures");
     const peers = [...new Set(records.filter(({ data }) => typeof data.peer_url === "string").map(({ data }) => data.peer_url))].sort();
-    this.about = `${this.scope.kind} ${this.scope.value}: ${records.length} events recorded by ${checkpoint.origin}; ${peers.join(", ") || "the peer"} signed none of them`;
+    this.about = `${this.scope.kind} ${this.scope.value}: ${records.length} events${this.scope.kind === "task" ? "" : ` of ${this.scope.tasks.length} tasks`} recorded by ${checkpoint.origin}: ${countsInWords(shown, this.scope.kind)}; ${peers.join(", ") || "the peer"} signed none of them`;
   }
 }
 

@@ -15,7 +15,7 @@ function headline(report) {
   const missing = REQUIRED.filter((letter) => letter !== "R" && report.claims.find(({ claim }) => claim === letter).status !== "VALID");
   if (missing.length) return { tone: "open", title: "Not proven under what you trust", text: [make("p", {}, "Nothing in it is false, and this is not shown: ", missing.map((letter) => TABLES.titles[letter]).join("; "), ".")] };
   return { tone: "good", title: "Everything that this page checks holds, under the key that you named",
-    text: [make("p", {}, "The log that you trust recorded these events, and its exporter says that none of the task is missing. This page does not decide and judge again; for that, and for the verdict ", make("q", {}, "verified"), ", run ", code("a2a-ledger verify"), ".")] };
+    text: [make("p", {}, "The log that you trust recorded these events, and its exporter says that none of the task is missing. This page does not decide and judge again; for that, and for the verdict ", make("q", {}, "verified"), ": ", data(report.claims.find(({ claim }) => claim === "R").settle, 800), ".")] };
 }
 
 function reportSections(report) {
