@@ -257,6 +257,9 @@ def test_an_export_whose_replay_is_open_says_so(run: Run, home: Path) -> None:
     with ContractLedger.open(home / "two", origin="acme/audit", follow=False) as opening:
         name = first_task(two_tasks(opening))
     done = run("--ledger", home / "two", "export", name, "-o", "case.zip")
-    assert (done.exit_code, f"; `a2a-ledger export --peer {PEER}` does." in done.stdout) == (0, True)
+    assert (done.exit_code, f"; `a2a-ledger --ledger {home / 'two'} export --peer {PEER}` does." in done.stdout) == (
+        0,
+        True,
+    )
     (told,) = objects(run("--ledger", home / "two", "--format", "json", "export", name, "-o", "again.zip"))
     assert [one["peer"] for one in told["elsewhere"]] == [PEER]

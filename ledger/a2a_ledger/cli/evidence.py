@@ -159,15 +159,15 @@ def export(  # noqa: PLR0913 - one argument an option
                 check_file(out, force=force, kept_out=[session.path, *second_mark])
             sizes = [_size_of(ledger.store, path) for path in since]
             _stamp(ledger)
-            place = held if piped else out
+            target = held if piped else out
             if peer is not None:
                 wanted = find_peer(ledger.store, peer)["peer"]
-                done = export_peer(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
+                done = export_peer(ledger, wanted, target, since=sizes, report=with_report, withhold=withhold)
             elif context is not None:
-                done = export_context(ledger, context, place, since=sizes, report=with_report, withhold=withhold)
+                done = export_context(ledger, context, target, since=sizes, report=with_report, withhold=withhold)
             else:
                 wanted = find_task(ledger.store, str(task_id))["task"]
-                done = export_task(ledger, wanted, place, since=sizes, report=with_report, withhold=withhold)
+                done = export_task(ledger, wanted, target, since=sizes, report=with_report, withhold=withhold)
             asked = ledger.settings.anchor.witnesses is not None
         if piped:
             held.seek(0)
@@ -179,7 +179,7 @@ def export(  # noqa: PLR0913 - one argument an option
     elif session.as_json:
         print_json(done.to_json())
     else:
-        click.echo(clean(f"{out} {done}"))
+        click.echo(clean(f"{out} {placed(str(done), place())}"))
 
 
 @click.command(
