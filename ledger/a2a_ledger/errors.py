@@ -18,7 +18,8 @@ LedgerError
 │   ├── UnreachableError        the database server does not answer: a write may have been done or not
 │   ├── ReadOnlyError           this ledger was opened without the right or the keys to write
 │   ├── MissingKeysError        a database without its key store, or the reverse
-│   └── RollbackError           the database is older than its high-water mark
+│   ├── RollbackError           the database is older than its high-water mark
+│   └── DamagedError            what lies in the database was changed or removed from outside (exit 1)
 ├── AnchorError                 somebody else was asked to anchor a head, and did not
 └── VerificationError           a check that must hold does not
     ├── SignatureError
@@ -125,6 +126,12 @@ class MissingKeysError(StoreError):
 
 class RollbackError(StoreError):
     """The database is older than its high-water mark, or does not name the key that signed the mark."""
+
+
+class DamagedError(StoreError):
+    """What lies in the database was changed or removed from outside."""
+
+    hint = "The ledger was changed from outside: run `a2a-ledger audit`, which names each fault."
 
 
 class AnchorError(LedgerError):

@@ -16,6 +16,7 @@ from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.key_events import read_keys
 from a2a_ledger.selection import story_of
+from a2a_ledger.store.damage import must_open
 from a2a_ledger.verify.gaps import Gaps
 from a2a_ledger.verify.rerun import VIOLATION, Difference, Rerun
 from a2a_ledger.verify.signed import open_finding
@@ -120,9 +121,10 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
 
     Raises:
         UsageError: there is no such task.
-        StoreError: an event of it cannot be read; `audit` says more.
+        DamagedError: an event of it is missing, or does not open; `audit` says more.
     """
     story = story_of(ledger.store, task)
+    must_open(story.all)
     run = Rerun()
     run.decide_again(story.events)
     triggers = [ledger.store.record(n) for n in triggers_of(story.peer_findings)]

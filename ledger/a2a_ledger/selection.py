@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence import RecordLog
 from a2a_ledger.divergence.reading import members, ref
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import DamagedError, UsageError
+from a2a_ledger.store.damage import must_be_whole
 from a2a_ledger.verify.references import references
 from a2a_ledger.verify.reread import CARD_SERVED, same_time
 from a2a_ledger.verify.scope import peer_of
@@ -71,16 +72,17 @@ def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory
 
     Raises:
         UsageError: there is no such task.
+        DamagedError: an event of it is missing, or was changed.
     """
-    events = _before(store.read_stream(f"task:{task}"), before)
+    events = _whole(store, f"task:{task}", before)
     if not events:
         raise no_task(task, before)
-    findings = _before(store.read_stream(f"findings:{task}"), before)
+    findings = _whole(store, f"findings:{task}", before)
     told = Told()
     for record in events:
         told.take(store, record)
-    about_peer = store.read_stream(f"findings:peer:{told.peer}") if told.peer else []
-    peer_findings = [record for record in _before(about_peer, before) if names_task(record, {task})]
+    about_peer = _whole(store, f"findings:peer:{told.peer}", before) if told.peer else []
+    peer_findings = [record for record in about_peer if names_task(record, {task})]
     for record in (*findings, *peer_findings):
         told.refer(record)
     return TaskStory(
@@ -90,7 +92,7 @@ def story_of(store: Store, task: str, *, before: int | None = None) -> TaskStory
         findings=findings,
         fetches=_in_order(_before(told.fetches(store), before)),
         peer_findings=peer_findings,
-        keys=_before(store.read_stream("ledger"), before),
+        keys=_whole(store, "ledger", before),
     )
 
 
@@ -142,6 +144,13 @@ class Told:
         return found + (_served(store, self._first, self._last) if self._serves else [])
 
 
+def _whole(store: Store, stream: str, before: int | None) -> list[Record]:
+    """Return a stream up to a log index; none of it may be missing."""
+    records = store.read_stream(stream)
+    must_be_whole(stream, records)
+    return _before(records, before)
+
+
 def _before(records: Iterable[Record], stop: int | None) -> list[Record]:
     return [record for record in records if stop is None or record.n < stop]
 
@@ -169,6 +178,10 @@ def _referred(store: Store, places: Iterable[tuple[str, int]]) -> list[Record]:
         stream, ver = todo.pop()
         if (stream, ver) not in found:
             for record in store.read_stream(stream, gt=ver - 1, limit=1):
+                if record.ver != ver:
+                    raise DamagedError(
+                        f"version {ver} of {stream}, which an event refers to, is missing: it was removed"
+                    )
                 found[stream, ver] = record
                 todo += _peer_references(record)
     return list(found.values())

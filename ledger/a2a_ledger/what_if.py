@@ -20,6 +20,7 @@ from a2a_ledger.errors import LedgerError, UsageError
 from a2a_ledger.freshness import decide, inputs_from_json
 from a2a_ledger.replay import triggers_of
 from a2a_ledger.selection import story_of
+from a2a_ledger.store.damage import must_open
 from a2a_ledger.verify.rerun import DECIDED, VIOLATION, Difference
 
 if TYPE_CHECKING:
@@ -123,12 +124,15 @@ def what_if(ledger: ContractLedger, task: str, *, rules: str | None = None, prof
 
     Raises:
         UsageError: there is no such task, or no such rule set.
+        DamagedError: an event of it is missing, or does not open; `audit` says more.
     """
     rule_set = RULE_SET if rules is None else rules
     if rule_set not in RULE_SETS:
         raise UsageError(f"no rule set {rule_set!a} here: expected one of {', '.join(RULE_SETS)}")
     chosen = profile or ledger.profile
-    again = _Again(ledger, story_of(ledger.store, task), rule_set, chosen)
+    story = story_of(ledger.store, task)
+    must_open(story.all)
+    again = _Again(ledger, story, rule_set, chosen)
     again.decide()
     again.freeze()
     again.judge()

@@ -10,10 +10,11 @@ No proof rests on a view; `compare` recomputes one from the log and says what di
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from a2a_ledger.errors import ConflictError, StoreError
 from a2a_ledger.store.position import forget_position
@@ -140,9 +141,7 @@ def compare(store: Store, view: View) -> list[Fault]:
             return [Fault(view.name, "", str(damage) or type(damage).__name__)]
         computed = {key: (first, row) for key, first, row in all_rows(memory, view)}
     return [
-        Fault(
-            view.name, str(key), f"stored: {stored.get(key, 'nothing')}; the log gives: {computed.get(key, 'nothing')}"
-        )
+        Fault(view.name, str(key), _difference(stored.get(key), computed.get(key)))
         for key in sorted(stored.keys() | computed.keys(), key=str)
         if stored.get(key) != computed.get(key)
     ]
@@ -181,6 +180,45 @@ class ViewFollower:
 
 
 # ---- inside
+
+
+def _difference(stored: tuple[object, object] | None, computed: tuple[object, object] | None) -> str:
+    """Name what differs between a row as it is stored and as the log gives it."""
+    if computed is None:
+        return "it is stored, and the log gives none"
+    if stored is None:
+        return "it is not stored, and the log gives one"
+    there, given = _members(stored), _members(computed)
+    named = [name for name in sorted(there.keys() | given.keys()) if there.get(name) != given.get(name)]
+    if not named:
+        return "it is spelled in another way than the log gives it"
+    return "; ".join(f"{name}: stored {_shown(there, name)}, the log gives {_shown(given, name)}" for name in named)
+
+
+def _members(row: tuple[object, object]) -> dict[str, object]:
+    """Return the leaves of a row by their paths, with the place of its first event."""
+    first, cell = row
+    try:
+        value: object = json.loads(cell) if isinstance(cell, str) else cell
+    except (ValueError, RecursionError):
+        value = cell
+    return {"(first event)": first, **dict(_leaves("", value))}
+
+
+def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield what stands in a JSON value by its path, such as `waits.sent[3]`; an empty list or object is one too."""
+    if isinstance(value, dict) and value:
+        for name, member in cast("dict[str, object]", value).items():
+            yield from _leaves(f"{path}.{name}" if path else name, member)
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(cast("list[object]", value)):
+            yield from _leaves(f"{path}[{index}]", item)
+    else:
+        yield path or "(row)", value
+
+
+def _shown(members: dict[str, object], name: str) -> str:
+    return f"{members[name]!a:.80}" if name in members else "nothing"
 
 
 def _believed_position(db: Session, view: View) -> int:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.codec import erased_versions
+from a2a_ledger.store.damage import gaps, has_lost_content, unopened
 from a2a_ledger.wire import INTERRUPTED, TERMINAL
 from a2a_ledger_projections.stalls import stall_of
 from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, RECEIVED, SENT
@@ -70,6 +71,7 @@ class Story:
     stall: Stall | None  # it waits for longer than usual, and why
     who: str  # who left the contract, and since when
     now: str  # what can still be done
+    damage: list[str]  # what was changed or removed from outside, as far as it is seen here
 
     def to_json(self) -> JsonObject:
         """Return the object that `show --format json` prints."""
@@ -104,17 +106,19 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         r for v in findings for r in store.tagged(f"ack:{v.record.stream}:{v.record.ver}") if r.type != v.record.type
     ]
     capture = next((record for record in own if record.type in _CAPTURES), None)
-    contract = contract_in(capture) if capture else None
+    contract = contract_in(capture) if capture and not unopened(capture) else None
     shown = {r.n: r for r in (*own, *acknowledged, *(v.record for v in findings))}
     shown |= {r.n: r for r in _cards(store, row, own)}
     fetch = _ref(capture, "fetch") if capture else None
     card = next((record for record in shown.values() if fetch is not None and record.c == fetch["c"]), None)
     stuck = _is_stuck(row, own, findings)
     stall = stall_of(store, row["task"], now)
-    erased = {own[ver].c for record in own for ver in erased_versions(record)}
+    at = {record.ver: record.c for record in own}
+    erased = {at.get(ver) for record in own for ver in erased_versions(record)}
+    changed = {n: said for n, record in shown.items() if (said := _changed(record, erased))}
     return Story(
         row=row,
-        lines=[_line(shown[n], card if shown[n] is capture else None, erased) for n in sorted(shown)],
+        lines=[_line(shown[n], card if shown[n] is capture else None, erased, changed) for n in sorted(shown)],
         violations=findings,
         capture=capture,
         card=card,
@@ -127,13 +131,36 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         if any(record.data.get("side") == "server" for record in own)
         else _advice(row, findings, contract, stall, stuck=stuck, tried=bool(_cancels(own)))
         + _newer_card(row, card, shown.values()),
+        damage=[*_missing(store, row, own), *(f"event {n} {said}" for n, said in sorted(changed.items()))],
     )
 
 
-def _line(record: Record, card: Record | None, erased: set[str]) -> Line:
+def _missing(store: Store, row: TaskRow, own: list[Record]) -> Iterator[str]:
+    """Say which events of the task, and of the findings about it and its peer, are not there any more."""
+    yield from gaps(f"task:{row['task']}", own)
+    for stream in (f"findings:{row['task']}", f"findings:peer:{row['peer']}"):
+        yield from gaps(stream, store.read_stream(stream))
+    for record in own:
+        for name in ("fetch", "card", "refetch"):
+            ref = _ref(record, name)
+            found = store.read_stream(ref["stream"], gt=ref["ver"] - 1, limit=1) if ref else []
+            if ref and not (found and found[0].c == ref["c"]):
+                yield f"version {ref['ver']} of {ref['stream']}, which event {record.n} refers to, is missing"
+
+
+def _changed(record: Record, erased: set[str | None]) -> str:
+    """Say what is wrong with the content of an event, "" for nothing that can be seen here."""
+    if unopened(record):
+        return "cannot be opened: it was changed"
+    return "has lost its content, and no erasure says so" if has_lost_content(record) and record.c not in erased else ""
+
+
+def _line(record: Record, card: Record | None, erased: set[str | None], changed: dict[int, str]) -> Line:
     """Tell one event; of a capture also from which card it was frozen, if that is not the public one of anybody."""
     kind, words = describe(record)
-    if record.c in erased:
+    if record.n in changed:
+        words += f"  ({changed[record.n]}; run `a2a-ledger --ledger … audit`)"
+    elif record.c in erased:
         words += "  (content erased)"
     which = which_card(card.data).removesuffix(", ") if card is not None else ""
     return Line(record, kind, f"{words}  from card #{card.n} ({which})" if card is not None and which else words)

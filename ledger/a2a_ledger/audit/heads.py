@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -51,6 +51,7 @@ class Heads:
     Attributes:
         due: the size of the next head; the tree calls `meet` when it gets there.
         newest: size and root (hex) of the newest head that fits.
+        signed: the largest size of a head that a key of the log signed, whether or not it fits.
         anchored: the largest size over which the signature of somebody else verifies.
         keys: what the log says of its keys, as far as it was read.
         notes: what is no fault and worth saying.
@@ -80,6 +81,7 @@ class Heads:
         self._named: dict[int, str] = {}  # sizes of heads that fit and have to be kept, and who names them
         self.keys = Keys()
         self.newest: tuple[int, str] | None = None
+        self.signed = 0
         self.anchored = 0
         self.notes: list[str] = []
         self.unproven: list[str] = []
@@ -127,7 +129,9 @@ class Heads:
         """Return which heads cover events that are not there, and from which one on the roots differ."""
         faults: list[Fault] = []
         while self._kept is not None:
-            at = self._kept[0]
+            at, note = self._kept
+            with suppress(LedgerError):  # who forged it does not make it cover anything
+                self._open(note, at)
             faults.append(Fault("truncated", size, f"a signed head covers {at} events, the log ends at {size}"))
             self._next_kept()
         for outside, root in self._met:
@@ -135,6 +139,8 @@ class Heads:
         for outside in self._outside:
             if outside.kind == "earlier" and not self._is_proven(outside):
                 continue
+            with suppress(LedgerError):
+                self._open(outside.note, outside.size)
             gone = outside.size - size
             last = "the last one of them is" if gone == 1 else f"the last {gone} of them are"
             detail = f"{outside.what} covers {outside.size} events; {last} not here: the database is an old copy"
@@ -233,6 +239,7 @@ class Heads:
         head = open_checkpoint(note, [*self.keys.speaking("log", size), *self._trust]).checkpoint
         if head.size != size or head.origin != self._origin:
             raise FormatError(f"speaks of size {head.size} of {head.origin}")
+        self.signed = max(self.signed, size)
         return head
 
     def _read_earlier(self, earlier: Mapping[str, bytes | str]) -> list[Outside]:

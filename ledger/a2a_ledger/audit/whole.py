@@ -77,6 +77,7 @@ class AuditReport:
         notes: what is no fault and worth saying.
         unproven: heads of `earlier` that are of another log, or that no key signed which speaks for them, and those
             that lie there and cannot be read: they say nothing about the log.
+        signed_size: the largest size that a head is known for which a key of the log signed, whether or not it fits.
     """
 
     events: int
@@ -86,6 +87,7 @@ class AuditReport:
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
+    signed_size: int = 0
 
     @property
     def clean(self) -> bool:
@@ -94,8 +96,11 @@ class AuditReport:
 
     @property
     def uncovered(self) -> int:
-        """Return how many events no signed head covers yet: nothing protects them from being removed."""
-        return max(0, self.events - (self.checkpoint[0] if self.checkpoint else 0))
+        """Return how many events no signed head covers yet: nothing protects them from being removed.
+
+        A head that was signed over them counts where these leaves do not fit it: it shows that they were changed.
+        """
+        return max(0, self.events - max(self.signed_size, self.checkpoint[0] if self.checkpoint else 0))
 
     def to_json(self) -> dict[str, Json]:
         """Return the shape of `audit --format json`."""
@@ -192,6 +197,7 @@ def audit(  # noqa: PLR0913 - one argument for each thing that is looked at
         faults=tuple(faults),
         notes=tuple(heads.notes),
         unproven=tuple(heads.unproven),
+        signed_size=heads.signed,
     )
 
 

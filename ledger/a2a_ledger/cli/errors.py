@@ -18,6 +18,7 @@ from a2a_ledger.errors import (
     AnchorError,
     BusyError,
     CardError,
+    DamagedError,
     LedgerError,
     MissingKeysError,
     PolicyError,
@@ -45,7 +46,7 @@ def exit_code(error: LedgerError) -> int:
     """Return what the process says to a script: material is missing (3), a check fails (1), else usage (2)."""
     if isinstance(error, _UNDECIDED):
         return UNDECIDED
-    return DISPROVED if isinstance(error, VerificationError) else USAGE
+    return DISPROVED if isinstance(error, (VerificationError, DamagedError)) else USAGE
 
 
 class SafeGroup(RootGroup):

@@ -70,7 +70,7 @@ def replay(
 
     profile = _profile(profile_file) if profile_file is not None else None
     report: ReplayReport | WhatIf
-    with session.reading() as ledger:
+    with session.reading_whole() as ledger:
         task = find_task(ledger.store, task_id)["task"]
         if rules is None and profile is None:
             report = replay_task(ledger, task)

@@ -68,7 +68,7 @@ def violations(  # noqa: PLR0913 - one argument an option
     from a2a_ledger_projections import violations as found  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - same
 
-    with session.reading() as ledger:
+    with session.reading_whole() as ledger:
         store = ledger.store
         start_at = parse_since(since, ledger.clock()) if since else ""
         task = find_task(store, task_id)["task"] if task_id else None

@@ -63,6 +63,19 @@ class Session:
             yield ledger
 
     @contextmanager
+    def reading_whole(self) -> Generator[ContractLedger]:
+        """Open the ledger to read it for what it tells: its last events must be there, as far as a kept head says.
+
+        Raises:
+            DamagedError: they were removed; only `audit` goes on then.
+        """
+        from a2a_ledger.store.damage import must_reach_its_heads  # noqa: PLC0415 - a heavy import belongs to the verb
+
+        with self.reading() as ledger:
+            must_reach_its_heads(ledger.store)
+            yield ledger
+
+    @contextmanager
     def with_keys(self) -> Generator[ContractLedger]:
         """Open the ledger with whatever keys lie there: a head can be signed where the log key is."""
         from a2a_ledger.ledger import ContractLedger  # noqa: PLC0415 - a heavy import belongs to the verb
@@ -77,6 +90,7 @@ class Session:
         """Open the ledger with its keys; an old copy, which nothing is written to, read-only with its export key."""
         from a2a_ledger.key_ring import export_key  # noqa: PLC0415 - a heavy import belongs to the verb
         from a2a_ledger.passphrase import Passphrase  # noqa: PLC0415 - same
+        from a2a_ledger.store.damage import must_reach_its_heads  # noqa: PLC0415 - same
 
         with ExitStack() as opened:
             try:
@@ -86,6 +100,7 @@ class Session:
                 ledger = opened.enter_context(self.reading())
                 passphrase = Passphrase(ledger.settings.passphrase_file(self.path), asked())
                 ledger.signers = export_key(ledger.store, self.path / "keys", passphrase)
+            must_reach_its_heads(ledger.store)
             yield ledger
 
     @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from a2a_ledger.cli.errors import DISPROVED
 from a2a_ledger.cli.output import (
     clean,
     clock,
@@ -118,7 +119,7 @@ def tasks(  # noqa: PLR0913 - one argument an option
 
     if not stalled and (now_text is not None or after is not None):
         raise UsageError("--now and --after belong to --stalled", hint="a2a-ledger tasks --stalled --now TIME")
-    with session.reading() as ledger:
+    with session.reading_whole() as ledger:
         stalls = _stalls(ledger, now_text, after) if stalled else {}
         at_peer = find_peer(ledger.store, peer)["peer"] if peer else None
         with reading(ledger.store, task_contracts.VIEW) as now:
@@ -158,17 +159,20 @@ def tasks(  # noqa: PLR0913 - one argument an option
 @click.argument("task_id", metavar="TASK")
 @click.option("--follow", is_flag=True, help="Go on with new events until interrupted.")
 @pass_session
-def show(session: Session, *, task_id: str, follow: bool) -> None:
+@click.pass_context
+def show(context: click.Context, session: Session, *, task_id: str, follow: bool) -> None:
     """Tell one task's story.
 
     It opens with WHO left the contract and since when, and NOW: what can still be done. STUCK means that the
     task cannot go on and cannot be cancelled. TASK is any id: the local one or a
     unique prefix, the peer's task id, a message, context or trace id.
+
+    Exit 1 if an event was changed or removed from outside, as far as this task shows it.
     """
     from a2a_ledger_projections.lookup import find_task  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.timeline import tell  # noqa: PLC0415 - same
 
-    with session.reading() as ledger:
+    with session.reading_whole() as ledger:
         row = find_task(ledger.store, task_id)
         _name_peers([row], ledger.store)
         story = tell(ledger.store, row, ledger.clock())
@@ -177,6 +181,7 @@ def show(session: Session, *, task_id: str, follow: bool) -> None:
         else:
             _print_head(story, keyless=ledger.home is not None and not ledger.home.key_files())
             _print_lines(story, after=-1)
+        _say_damage(session, story)
         while follow:
             last = story.lines[-1].record.n if story.lines else -1
             time.sleep(_FOLLOW_SECONDS)
@@ -187,6 +192,7 @@ def show(session: Session, *, task_id: str, follow: bool) -> None:
                         print_json(line.to_json())
             else:
                 _print_lines(story, after=last)
+    context.exit(DISPROVED if story.damage else 0)
 
 
 @click.command("peers", cls=Verb, example="a2a-ledger --ledger audit peers")
@@ -196,7 +202,7 @@ def peers(session: Session) -> None:
     from a2a_ledger_projections import peers as view  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
 
-    with session.reading() as ledger, reading(ledger.store, view.VIEW) as now:
+    with session.reading_whole() as ledger, reading(ledger.store, view.VIEW) as now:
         rows = [cast("PeerRow", row) for row in now.rows.prefixed(view.PEER)]
         _say_lag(now.lag, ledger.store)
     if session.as_json:
@@ -338,6 +344,13 @@ def _which_card(row: PeerRow) -> str:
     if row["source"] is None:
         return "-"
     return row["source"] if row["caller"] in {None, "anonymous"} else f"{row['source']} to {row['caller']}"
+
+
+def _say_damage(session: Session, story: Story) -> None:
+    for said in story.damage:
+        note(clean(f"{said}."))
+    if story.damage:
+        note(f"The ledger was changed from outside: run `a2a-ledger --ledger {clean(str(session.path))} audit`.")
 
 
 def _print_head(story: Story, *, keyless: bool) -> None:

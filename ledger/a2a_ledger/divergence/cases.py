@@ -17,7 +17,7 @@ from a2a_ledger.divergence.peer_case import PEER_EVENTS, PeerCase
 from a2a_ledger.divergence.reading import text
 from a2a_ledger.divergence.rules import judge
 from a2a_ledger.divergence.task_case import TaskCase
-from a2a_ledger.errors import StoreError, UsageError
+from a2a_ledger.errors import FormatError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -201,7 +201,8 @@ class Cases:
 
 
 def _say(record: Record, error: Exception) -> None:
-    _log.error("event %d could not be judged: %r", record.n, error)
+    said = f"{error}; run `a2a-ledger audit`" if isinstance(error, FormatError) else f"{type(error).__name__}: {error}"
+    _log.error("event %d could not be judged: %s", record.n, said)
 
 
 def _keep(held: OrderedDict[str, _Case], key: str, case: _Case, most: int) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.bundle import PACKED_PROFILE, PROFILE
 from a2a_ledger.errors import UsageError
 from a2a_ledger.selection import Told, names_task, no_task, story_of
+from a2a_ledger.store.damage import must_be_whole, must_open
 from a2a_ledger.verify.scope import Scope, peer_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def choose_task(store: Store, task: str, before: int) -> Chosen:
         return _choose(store, Scope(PACKED_PROFILE, "task", task, (task,)), before)
     story = story_of(store, task, before=before)
     held = {record.n: record for record in story.all}
+    must_open(held.values())
     if not _is_small(held.values()):
         return _choose(store, Scope(PACKED_PROFILE, "task", task, (task,)), before)
     chosen = Chosen(Scope(PROFILE, "task", task, (task,)), held.__getitem__, list(held), keys=story.keys)
@@ -174,9 +176,14 @@ def _take_whole(store: Store, stream: str, chosen: Chosen, numbers: set[int], be
 
 
 def _records(store: Store, stream: str, before: int) -> Iterator[Record]:
-    """Yield the records of a stream below a log index, a page in memory at a time."""
+    """Yield the records of a stream below a log index, a page in memory at a time.
+
+    Raises:
+        DamagedError: one is missing.
+    """
     ver = -1
     while page := store.read_stream(stream, gt=ver, limit=_PAGE):
+        must_be_whole(stream, page, first=ver + 1)
         yield from (record for record in page if record.n < before)
         ver = page[-1].ver
 

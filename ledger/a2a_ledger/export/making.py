@@ -14,11 +14,12 @@ from a2a_ledger.bundle import IndexRow, blob_files, index_line
 from a2a_ledger.checkpoint import Checkpoint, Proof, format_hashes
 from a2a_ledger.codec import Hole, canonical, count_holes, leaf, timestamp
 from a2a_ledger.divergence import RULE_SET, VERIFIER
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import DamagedError
 from a2a_ledger.export.readme import readme
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
 from a2a_ledger.statement import Subject, sign_envelope, statement
+from a2a_ledger.store.damage import must_open
 from a2a_ledger.verify.counts import Counts
 from a2a_ledger.verify.elsewhere import Elsewhere, in_words, rests_elsewhere, shown_by
 from a2a_ledger.verify.report import LETTERS
@@ -110,7 +111,7 @@ class Maker:
 
         Raises:
             UsageError: a blob that is to be withheld is not there, or must not be.
-            StoreError: content is missing from the database.
+            DamagedError: content is missing from the database, or does not open.
             BundleError: more or larger content than a bundle may have.
         """
         at = timestamp(self._ledger.clock())
@@ -201,9 +202,10 @@ class Maker:
 
     def _add_blob(self, record: Record, role: str, lists: Lists) -> None:
         ref = record.blobs[role]
+        must_open([record])
         stored = record.stored_parts(role)
         if stored is None:
-            raise StoreError(f"blob {role} of event {record.n} is missing: run `a2a-ledger audit`")
+            raise DamagedError(f"content {role} of event {record.n} is missing")
         if ref.id in self._left_out.blobs:
             self._blobs.add(ref.id)
         parts = self._left_out.parts_of(record, role, stored)

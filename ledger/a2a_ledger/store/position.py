@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.errors import ConflictError, StoreError
+from a2a_ledger.errors import ConflictError, DamagedError
 from a2a_ledger.store.schema import TRACKING, row_digest
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def read_position(session: Session, follower: str) -> int:
     """Return how far a follower has come: log index + 1 of the last event processed, 0 at the start.
 
     Raises:
-        StoreError: the row was changed from outside, or lies beyond the log.
+        DamagedError: the row was changed from outside, or lies beyond the log.
     """
     row: tuple[object, object, int] | None = session.execute(
         "SELECT notification_id, digest, (SELECT coalesce(max(rowid), 0) FROM ledger_events)"
@@ -66,8 +66,8 @@ def forget_position(session: Session, follower: str) -> None:
     session.execute("DELETE FROM ledger_tracking WHERE application_name = ?", (follower,))
 
 
-def _changed(follower: str, found: str) -> StoreError:
-    return StoreError(
+def _changed(follower: str, found: str) -> DamagedError:
+    return DamagedError(
         f"{TRACKING}: the position of {follower} was changed from outside: found {found}",
         hint="run `a2a-ledger audit`, then `a2a-ledger follow --once --from-start`: it reads the log again from the "
         "first event, and records no finding twice under one profile",

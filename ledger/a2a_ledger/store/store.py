@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import merkle
 from a2a_ledger.codec import SEALED_ROW, Draft, Parts, Place, Record, leaf, read_record, unpack_container, unpack_parts
-from a2a_ledger.errors import FormatError, MissingKeysError, ReadOnlyError, StoreError
+from a2a_ledger.errors import DamagedError, FormatError, MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.database import ALL_ROWS
 from a2a_ledger.store.position import advance, read_position
@@ -150,11 +150,11 @@ class Store:
         """Return the record at log index n.
 
         Raises:
-            StoreError: There is none.
+            DamagedError: There is none, though an event or a caller names it.
         """
         found = self.read(n, 1)
         if not found:
-            raise StoreError(f"expected an event at index {n}, found a log of {self.size()} events")
+            raise DamagedError(f"expected event {n}, which another one names, found none: it was removed")
         return found[0]
 
     def tagged(self, tag: str, *, limit: int | None = None, desc: bool = False) -> list[Record]:
@@ -370,13 +370,12 @@ class Store:
             parts = Parts(inline, partial(self._large_blob, place))
             record = read_record(salt, raw, n=n, t=t.hex(), parts=parts, trusted=True)
         except FormatError as error:
-            raise StoreError(f"event {n} cannot be read: {error}", hint="run `a2a-ledger audit`") from error
+            raise DamagedError(f"event {n} cannot be read: {error}") from error
         except MissingKeysError as error:
             raise MissingKeysError(f"event {n} cannot be opened: {error}", hint=error.hint) from error
         if (record.c, record.stream, record.ver, record.type) != (c.hex(), stream, ver, topic):
-            raise StoreError(
-                f"expected event {n} to be the record that its row names, found another: the row was changed",
-                hint="run `a2a-ledger audit`",
+            raise DamagedError(
+                f"expected event {n} to be the record that its row names, found another: the row was changed"
             )
         return record
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import merkle
 from a2a_ledger.codec import leaf
-from a2a_ledger.errors import StoreError
+from a2a_ledger.errors import DamagedError
 from a2a_ledger.store.cells import octets_of
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def write_tiles(connection: sqlite3.Connection, start: int, full: Sequence[bytes
             return
         hashes = _row(connection, level, place)
         if hashes is None or len(hashes) != WIDTH * _HASH:
-            raise StoreError(
-                f"expected a full tile {place} at level {level}, found it damaged", hint="run `a2a-ledger audit`"
-            )
+            raise DamagedError(f"expected a full tile {place} at level {level}, found it damaged")
         level, index, node = level + 1, place, merkle.root_of(_cut(hashes))
 
 
@@ -94,9 +92,8 @@ class TileReader:
         try:
             return heights[height][index % per_tile]
         except IndexError:
-            raise StoreError(
-                f"expected node {index} at level {level} in tile {place}, found the tile too short",
-                hint="run `a2a-ledger audit`",
+            raise DamagedError(
+                f"expected node {index} at level {level} in tile {place}, found the tile too short"
             ) from None
 
     def _lowest(self, level: int, place: int) -> list[bytes]:
@@ -104,7 +101,7 @@ class TileReader:
         if hashes is not None:
             return _cut(hashes)
         if level:
-            raise StoreError(f"expected tile {place} at level {level}, found none", hint="run `a2a-ledger audit`")
+            raise DamagedError(f"expected tile {place} at level {level}, found none")
         start = place * WIDTH
         rows = self._session.execute(
             "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
@@ -118,9 +115,7 @@ def _row(session: Session, level: int, place: int) -> bytes | None:
         "SELECT hashes FROM ledger_tiles WHERE level = ? AND idx = ?", (level, place)
     ).fetchone()
     if row is not None and not isinstance(row[0], bytes):
-        raise StoreError(
-            f"expected octets in tile {place} at level {level}, found {row[0]!a:.40}", hint="run `a2a-ledger audit`"
-        )
+        raise DamagedError(f"expected octets in tile {place} at level {level}, found {row[0]!a:.40}")
     return None if row is None else cast("bytes", row[0])
 
 
