@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -155,24 +154,22 @@ class Agreed:
 
 
 class Agreements:
-    """What was agreed for each task: all of its records count, and each is read once."""
+    """What was agreed for each task: all of its records count, and each is read once; for one thread at a time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: OrderedDict[str, Agreed] = OrderedDict()
-        self._reading = threading.Lock()
 
     def of(self, task: str) -> Agreed:
         """Read what is new of a task, and return what is known of it."""
-        with self._reading:
-            agreed = self._known.setdefault(task, Agreed())
-            self._known.move_to_end(task)
-            if len(self._known) > _KNOWN:
-                self._known.popitem(last=False)
-            while page := self._store.read_stream(f"task:{task}", gt=agreed.ver, limit=_PAGE):
-                for record in page:
-                    agreed.take(record)
-            return agreed
+        agreed = self._known.setdefault(task, Agreed())
+        self._known.move_to_end(task)
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+        while page := self._store.read_stream(f"task:{task}", gt=agreed.ver, limit=_PAGE):
+            for record in page:
+                agreed.take(record)
+        return agreed
 
 
 def shown_in(headers: Headers) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,7 @@ from a2a_ledger.capture.server.served import stream_of
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import LedgerError
+from a2a_ledger.store.forks import forget_in_child
 from a2a_ledger.wire import parse_push
 
 if TYPE_CHECKING:
@@ -76,7 +78,14 @@ class PushReceiver:
         self._desk = Desk(ledger, client_versions=(), redact=None)
         self._peers = [peer_of_card(url).id for url in card_urls]
         self._handle = handle
-        self._agreements = Agreements(ledger.store)
+        self.forget()
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Begin anew, in a forked child, with what one thread of the parent reads; see `store.forks`."""
+        self._agreements = Agreements(self._desk.ledger.store)
+        self._judging = ThreadPoolExecutor(1, thread_name_prefix="a2a-ledger-pushes")
+        """One thread: pushes are judged in the order in which they came, and what is known of a task by one at once."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one push."""
@@ -90,7 +99,7 @@ class PushReceiver:
             if request.method != "POST" or request.body.tail is not None:
                 await send_status(send, 405 if request.method != "POST" else 413, "no-push", "expected a push")
                 return
-            judged = await self._record(request)
+            judged = await asyncio.shield(begun(self._record(request.headers, request.url, request.body.head)))
         except LedgerError as error:
             await send_problem(send, error)
             return
@@ -108,27 +117,42 @@ class PushReceiver:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _record(self, request: Incoming) -> _Judged:
+    async def _record(self, headers: Headers, url: str, body: bytes) -> _Judged:
         """Record a push, and say what is to become of it."""
-        desk, headers = self._desk, request.headers
-        size = size_coded(headers, request.body.head)
-        leg, seen = await worked(size, partial(_read, headers, request.body.head, request.url))
+        desk = self._desk
+        size = size_coded(headers, body)
+        leg, seen = await worked(size, partial(_read, headers, body, url))
         named = {*(await worked(size, partial(pushed_task_ids, seen.body))), *filter(None, [leg.task_id])}
-        shows = _Shown(list(shown_in(headers)), urlsplit(request.url).path)
-        judged = self._judge(leg.task_id, named, shows)
-        if judged.task is None and judged.fits:
-            # asked by id once more: the answer that names it may have come between the two questions
-            judged = self._in_flight(shows) or self._judge(leg.task_id, named, shows)
+        shows = _Shown(list(shown_in(headers)), urlsplit(url).path)
+        found = partial(self._find, leg.task_id, named, shows, marks=bool(seen.secrets))
+        judged = await asyncio.get_running_loop().run_in_executor(self._judging, found)
         if judged.proof is not None:  # whatever header it came in
             seen = seen._replace(secrets=Secrets((Secret(PUSH_TOKEN, judged.proof), *seen.secrets)))
-        if seen.secrets:
-            await asyncio.to_thread(desk.ledger.store.keys.redaction_key, judged.peer)
         event, blobs = await worked(size, partial(message_event, leg, seen, peer=judged.peer, at=desk.ledger))
         if not judged.fits:
             odd = "token-differs" if event.credential else "token-missing"
             event = replace(event, flags=sorted({*(event.flags or ()), odd}))
-        stream = f"task:{judged.task}" if judged.task is not None and judged.fits else f"peer:{judged.peer}"
-        await desk.write([desk.ledger.draft(event, stream=stream, blobs=blobs)])
+        await desk.write([desk.ledger.draft(event, stream=judged.stream, blobs=blobs)])
+        return judged
+
+    def _find(self, task_id: str | None, named: set[str], shows: _Shown, *, marks: bool) -> _Judged:
+        """Find whose a push is, which may take reading all that was recorded of its task, and make what keys it needs.
+
+        Args:
+            task_id: the peer's id of its task.
+            named: every id that a reader may find in it.
+            shows: what it shows.
+            marks: it holds credentials, so the redaction key of its peer is needed.
+        """
+        judged = self._judge(task_id, named, shows)
+        if judged.task is None and judged.fits:
+            # asked by id once more: the answer that names it may have come between the two questions
+            judged = self._in_flight(shows) or self._judge(task_id, named, shows)
+        keys = self._desk.ledger.store.keys
+        if marks or judged.proof is not None:
+            keys.redaction_key(judged.peer)
+        with self._desk.failing_as_chosen():
+            keys.prepare(judged.stream)  # while the writing of one push waits for that, the next would go ahead of it
         return judged
 
     def _judge(self, task_id: str | None, named: set[str], shows: _Shown) -> _Judged:
@@ -204,6 +228,11 @@ class _Judged(NamedTuple):
     """What it shows of that."""
     expected: bool = False
     """It may be of a task that was sent and whose id nobody has told yet."""
+
+    @property
+    def stream(self) -> str:
+        """Where it is recorded."""
+        return f"task:{self.task}" if self.task is not None and self.fits else f"peer:{self.peer}"
 
 
 def _read(headers: Headers, octets: bytes, url: str) -> tuple[Leg, Seen]:
