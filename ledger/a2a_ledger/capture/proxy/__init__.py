@@ -121,5 +121,5 @@ def proxy_app(  # noqa: PLR0913 - what a deployment chooses, all named at the ca
         return Proxy(ContractLedgerMiddleware(forwarder, ledger, card_url, redact=redact), inner)
     recording = ProxyTransport.over(inner, ledger, addresses, rewrites=rewrite_card, redact=redact)
     served = ServedCards(Desk(ledger, client_versions=(), redact=redact), addresses.public_url(CARD_PATH.encode()))
-    rewriter = CardRewriter(addresses, served, recording.newest_fetch) if rewrite_card else None
+    rewriter = CardRewriter(addresses, served) if rewrite_card else None
     return Proxy(Forwarder(recording, addresses, rewriter, keep=keep, entropy=ledger.entropy), recording)

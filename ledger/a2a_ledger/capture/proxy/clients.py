@@ -15,14 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import urls_of_interface
+from a2a_ledger.capture.builds import Builds
 from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from a2a_ledger.capture.asking import Asking
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.route import Route
     from a2a_ledger.capture.server.incoming import Scope
+    from a2a_ledger.events import Ref
     from a2a_ledger.wire import Headers, Leg
 
     Place = tuple[str, str, str]
@@ -49,6 +54,9 @@ NOBODY = Client((), None)
 
 asking: ContextVar[Client] = ContextVar("a2a_ledger_proxy_client", default=NOBODY)
 """The client whose request is on its way."""
+
+given: ContextVar[Ref | None] = ContextVar("a2a_ledger_proxy_given", default=None)
+"""The recorded answer about the card that this client is given; None: it is given none."""
 
 
 def client_of(scope: Scope, headers: Sequence[tuple[bytes, bytes]]) -> Client:
@@ -97,6 +105,29 @@ class Clients:
                 if not _same(newest.setdefault(place, bound), bound):
                     return []
         return list(newest.values())
+
+
+class ClientBuilds(Builds):
+    """Hands cards out through one proxy, be it that a GET or that a method asks, and notes who reads which."""
+
+    def __init__(self, desk: Desk, asking_: Asking, clients: Clients) -> None:
+        """Hand cards out.
+
+        Args:
+            desk: the proxy's shared part.
+            asking_: puts the questions.
+            clients: who read which card.
+        """
+        super().__init__(desk, asking_)
+        self._clients = clients
+
+    async def hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> BoundCard | None:
+        """Take note that the client whose request this is gets this card; see `Builds.hand_out`."""
+        bound = await super().hand_out(kept, body, route, changed=changed)
+        if bound is not None:
+            self._clients.reads(asking.get(), bound)
+            given.set(bound.kept.fetch)
+        return bound
 
 
 class ClientArrivals(Arrivals):

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 import httpx
 
 from a2a_ledger.capture.asking import Asked, Asking
-from a2a_ledger.capture.attribution import peer_of_card, urls_of_interface
+from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.capture.bound import forget_sent
-from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.coding import can_unpack, codings_of
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing
 from a2a_ledger.capture.off_loop import read_plain
 from a2a_ledger.capture.passed_body import AsItComes, Spooled
-from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, Clients, asking
+from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, ClientBuilds, Clients, asking, given
 from a2a_ledger.capture.proxy.passed_card import PassedRoute
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import Route, pairs
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.proxy.addresses import Addresses
     from a2a_ledger.capture.redact import Redactor
     from a2a_ledger.capture.route import Redirected
-    from a2a_ledger.events import Ref
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers
 
@@ -96,12 +94,12 @@ class ProxyTransport(GuardTransport):
     """Sends requests on to the agent, recorded."""
 
     def __init__(
-        self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, builds: Builds, addresses: Addresses
+        self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, question: Asking, addresses: Addresses
     ) -> None:
-        super().__init__(inner, desk, sends, builds)
-        self._clients = Clients()
+        clients = Clients()
+        super().__init__(inner, desk, sends, ClientBuilds(desk, question, clients))
         if not desk.enforces:
-            self._arrivals = ClientArrivals(desk, self, self._clients, addresses.leads_here)
+            self._arrivals = ClientArrivals(desk, self, clients, addresses.leads_here)
         self._addresses = addresses
         self._listed: dict[bytes, httpx.URL] = {}
 
@@ -127,7 +125,7 @@ class ProxyTransport(GuardTransport):
         desk = Desk(ledger, client_versions=ANY_VERSION, redact=redact, for_many=True)
         question = Asking(desk) if desk.enforces else Watching(desk)
         sends = Sends(desk, question) if desk.enforces else WatchedSends(desk, question)
-        made = cls(Redirecting(inner), desk, sends, Builds(desk, question), addresses)
+        made = cls(Redirecting(inner), desk, sends, question, addresses)
         made.rewrites = rewrites
         return made
 
@@ -137,6 +135,7 @@ class ProxyTransport(GuardTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request on, recorded; see `GuardTransport`."""
         asking.set(request.extensions.get(CLIENT, NOBODY))
+        given.set(None)
         spool = request.extensions.get(LARGE)
         if not isinstance(spool, Spool):
             return await super().handle_async_request(request)
@@ -164,11 +163,6 @@ class ProxyTransport(GuardTransport):
                 self._listed.clear()
             self._listed[target] = known
         return known
-
-    def newest_fetch(self, url: str) -> Ref | None:
-        """Return the newest recorded fetch of the card that lies at a url of the agent."""
-        bound = self._desk.handed_to(self, peer_of_card(url).id)
-        return bound.kept.fetch if bound is not None else None
 
     def _is_listed(self, url: str) -> bool:
         store = self._desk.ledger.store
@@ -200,9 +194,7 @@ class ProxyTransport(GuardTransport):
         if fetched.error is not None:
             raise fetched.error
         if fetched.kept is not None and fetched.kept.usable:
-            bound = await self._builds.hand_out(fetched.kept, fetched.body, route)
-            if bound is not None:
-                self._clients.reads(asking.get(), bound)
+            await self._builds.hand_out(fetched.kept, fetched.body, route)
         came = passing.passed
         if came is None:
             raise LedgerError("expected an answer of the agent beside its record, found none")
@@ -224,7 +216,7 @@ class ProxyTransport(GuardTransport):
             return httpx.Response(response.status_code, headers=response.headers, stream=stream)
         ledger = self._desk.ledger
         body = Spool(ledger.settings.keep_body, ledger.entropy)
-        if not self._desk.enforces and _may_take_long(request, response):
+        if not self._desk.enforces and exchange.card is None and _may_take_long(request, response):
             whole = partial(self._whole, exchange, response.status_code, headers, body)
             broke_off = partial(self._broke_off, exchange, response.status_code, headers, body)
             passed = AsItComes(response, body, whole, broke_off)

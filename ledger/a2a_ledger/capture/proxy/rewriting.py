@@ -17,17 +17,15 @@ from a2a_ledger.capture.method_card import CARD_METHOD, card_in
 from a2a_ledger.capture.proxy.addresses import not_covered
 from a2a_ledger.capture.proxy.card_headers import CardHeaders
 from a2a_ledger.capture.proxy.card_octets import rewritten_card
+from a2a_ledger.capture.proxy.clients import given
 from a2a_ledger.card import read_card
 from a2a_ledger.making import SOFTWARE
 from a2a_ledger.wire import parse_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from a2a_ledger.capture.proxy.addresses import Addresses
     from a2a_ledger.capture.server.incoming import Incoming
     from a2a_ledger.capture.server.served_cards import ServedCards
-    from a2a_ledger.events import Ref
 
     RawHeaders = list[tuple[bytes, bytes]]
 
@@ -43,22 +41,15 @@ _MAY_CALL = b"xtended"
 class CardRewriter:
     """Rewrites the cards that one proxy passes."""
 
-    def __init__(
-        self,
-        addresses: Addresses,
-        served: ServedCards | None,
-        fetch_of: Callable[[str], Ref | None] = lambda _: None,
-    ) -> None:
+    def __init__(self, addresses: Addresses, served: ServedCards | None) -> None:
         """Rewrite cards.
 
         Args:
             addresses: the agent's and the proxy's.
             served: records them; None: whoever stands in front of the proxy does.
-            fetch_of: finds the recorded fetch of the card at a url of the agent.
         """
         self._addresses = addresses
         self._served = served
-        self._fetch_of = fetch_of
         self._headers = CardHeaders(addresses.upstream, addresses.public, SOFTWARE)
         self._said: set[str] = set()
 
@@ -93,8 +84,7 @@ class CardRewriter:
         if self._served is not None:
             url = request.url if is_card else f"{request.url.rstrip('/')}/extendedAgentCard"
             document = new if is_card else card_in(new)
-            fetch = self._fetch_of(str(self._addresses.upstream_url(request.target)))
-            await self._served.served(url, status, document, headers=request.headers, fetch=fetch)
+            await self._served.served(url, status, document, headers=request.headers, fetch=given.get())
         return [*self._headers.answered(headers), (b"content-length", str(len(new)).encode())], new
 
     # ---- inside
