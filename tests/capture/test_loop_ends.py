@@ -11,7 +11,7 @@ import pytest
 
 from a2a_ledger import Guard
 from a2a_ledger.capture.loop_thread import LoopThread
-from a2a_ledger.capture.whole import begun
+from a2a_ledger.capture.whole import Underway
 from tests.capture.conftest import only
 from tests.capture.peer import CARD_URL, URL, Peer, card
 
@@ -67,7 +67,7 @@ def test_what_was_begun_is_done_when_the_thread_of_a_loop_is_closed() -> None:
         done.append("written")
 
     async def ask() -> None:
-        await asyncio.shield(begun(write()))
+        await asyncio.shield(Underway().begin(write()))
 
     def wait() -> None:
         try:

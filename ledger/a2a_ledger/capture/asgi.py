@@ -25,7 +25,7 @@ from a2a_ledger.errors import LedgerError
 if TYPE_CHECKING:
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.redact import Redactor
-    from a2a_ledger.capture.server.incoming import AsgiApp, Receive, Scope, Send
+    from a2a_ledger.capture.server.incoming import AsgiApp, Message, Receive, Scope, Send
     from a2a_ledger.ledger import ContractLedger
 
 _log = logging.getLogger(__name__)
@@ -44,13 +44,19 @@ class ContractLedgerMiddleware:
             app: the agent.
             ledger: the agent's own ledger.
             card_url: where the world finds the agent's public card; the peer id of both sides is made from it.
-            redact: the user's own redaction, beside the one that always happens.
+            redact: the user's own redaction, beside the one that always happens. Where it fails, all that it was to
+                look through is withheld; for a large message it is called in a thread (see `Redactor`).
         """
         self._app = app
         self._servant = Servant(Desk(ledger, client_versions=(), redact=redact), card_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection; what is no HTTP request passes as it is."""
+        """Serve one connection; what is no HTTP request passes as it is.
+
+        The application is told that the server stops when what was begun is recorded: it may close the ledger then.
+        """
+        if scope["type"] == "lifespan":
+            receive = self._ending(receive)
         if scope["type"] != "http":
             if scope["type"] == "websocket":
                 _log.warning("a websocket passes unrecorded: A2A has no binding for it")
@@ -62,6 +68,19 @@ class ContractLedgerMiddleware:
             await self._serve(scope, request, send)
         finally:
             request.body.close()
+
+    async def settled(self) -> None:
+        """Wait for what is still being recorded, before the ledger is closed by who serves without a lifespan."""
+        await self._servant.desk.underway.settled()
+
+    def _ending(self, receive: Receive) -> Receive:
+        async def received() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self.settled()
+            return message
+
+        return received
 
     async def _serve(self, scope: Scope, request: Incoming, send: Send) -> None:
         came_whole = await request.read()

@@ -13,9 +13,11 @@ from a2a_ledger.capture.bound import BoundCard, bind, expects_extended
 from a2a_ledger.capture.cards import CardDesk, read_event
 from a2a_ledger.capture.claims import Claims
 from a2a_ledger.capture.found_cards import FoundCards
+from a2a_ledger.capture.own_redaction import OwnRedaction
 from a2a_ledger.capture.peerview import KeptCard, PeerViews, kept_card
 from a2a_ledger.capture.recorder import card_source, configured_card_event
 from a2a_ledger.capture.situation import SiblingWatch, ended_in_error, task_state
+from a2a_ledger.capture.whole import Underway
 from a2a_ledger.card import peer_id, read_card
 from a2a_ledger.errors import CaptureError, CardError, LedgerError, LedgerUnavailableError, UsageError
 from a2a_ledger.wire import TERMINAL
@@ -74,15 +76,16 @@ class Desk:
         for_many: bool = False,
     ) -> None:
         self.ledger = ledger
-        self.redact = redact
+        self.redact = OwnRedaction(redact) if redact is not None else None
         self.credentials_visible = credentials_visible
         self.for_many = for_many
         self.client_versions = client_versions
         self.views = PeerViews(ledger.store)
-        self.cards = CardDesk(ledger, self.views, self.write, redact)
+        self.cards = CardDesk(ledger, self.views, self.write, self.redact)
         self.siblings = SiblingWatch(ledger.store)
         self.claims = Claims()
         self.found = FoundCards()
+        self.underway = Underway()
         self._recent: OrderedDict[tuple[int, str, CardIdentity, str], BoundCard] = OrderedDict()
         self._card_urls: set[str] = set()
         if client_versions:  # a desk without a client has no way to any peer

@@ -18,7 +18,6 @@ from a2a_ledger.capture.recorder import failure_event, message_event, see, strea
 from a2a_ledger.capture.redact import NONE, Secrets
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import PAST_SUBMITTED
-from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import ContractDivergenceError
 from a2a_ledger.events import TaskBound
 from a2a_ledger.wire import Leg, parse_response, parse_stream_event
@@ -265,7 +264,7 @@ class Exchange:
 
     async def _record(self, size: int, read: Callable[[], _Arrived]) -> tuple[list[Leg], list[Appended]]:
         """Read and write, to the end, in the order in which it was begun."""
-        return await asyncio.shield(begun(self._recorded(size, read)))
+        return await asyncio.shield(self.desk.underway.begin(self._recorded(size, read)))
 
     async def _recorded(self, size: int, read: Callable[[], _Arrived]) -> tuple[list[Leg], list[Appended]]:
         async with self._order:

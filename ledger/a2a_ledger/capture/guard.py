@@ -58,7 +58,8 @@ def guard(
         ledger: where everything is recorded.
         client_versions: protocol versions that the client's state machine is made for; default those of the
             a2a-sdk that is installed.
-        redact: the user's own redaction, beside the one that always happens.
+        redact: the user's own redaction, beside the one that always happens. Where it fails, all that it was to
+            look through is withheld; for a large message it is called in a thread (see `Redactor`).
         credentials_visible: False where an egress proxy adds credentials behind this process: their
             absence then proves nothing.
     """
@@ -239,7 +240,10 @@ class Guard:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the httpx clients that `create_client` made, and what `close` closes."""
+        """Wait for what is still being recorded; close the clients that `create_client` made, and what `close` closes.
+
+        What was begun on another event loop is waited for where its client is closed.
+        """
         try:
             await self._sends.close()
             for calls in list(self._rpc):
@@ -247,6 +251,7 @@ class Guard:
             while self._clients:
                 await _close_on(*self._clients.pop())
         finally:
+            await self.desk.underway.settled()
             await asyncio.to_thread(self.close)
 
     def close(self) -> None:

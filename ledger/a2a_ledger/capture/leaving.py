@@ -21,7 +21,6 @@ from a2a_ledger.capture.recorder import Peer, attribute, interface_used, message
 from a2a_ledger.capture.redact import NONE, Secrets
 from a2a_ledger.capture.redacted import without_secrets
 from a2a_ledger.capture.situation import task_state
-from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.events import TaskAdopted
 from a2a_ledger.wire import message_digest
@@ -155,7 +154,7 @@ async def open_exchange(
         clean = without_secrets(leg, seen.secrets, with_url=True)
         opening = _capture(desk, call, bound, clean, offered, visible=outgoing.credentials_visible)
     request_draft = desk.ledger.draft(event, stream=exchange.stream, blobs=dict[str, "Content | bytes"](blobs))
-    writing = begun(_record(desk, call, opening, request_draft))
+    writing = desk.underway.begin(_record(desk, call, opening, request_draft))
     try:
         appended = await asyncio.shield(writing)
         if appended:
@@ -165,7 +164,7 @@ async def open_exchange(
                 await asyncio.to_thread(desk.ledger.sign_checkpoint)
     except asyncio.CancelledError:
         why = "the caller gave up before the request was sent"
-        await asyncio.shield(begun(never_sent(exchange, writing, "cancelled", why)))
+        await asyncio.shield(desk.underway.begin(never_sent(exchange, writing, "cancelled", why)))
         raise
     except LedgerError as error:
         if exchange.answers is not None:

@@ -38,6 +38,10 @@ Redactor = Callable[[str, bytes], Iterable[tuple[int, int]]]
 Roles: `body` of a message, or a block of an event stream as it came; `card` for the body of an answer to a
 card GET; `url` as asked; `header:<name>` in lower case for a header's value, as it stands between the quotes
 of its JSON string; `error` for what a library said. A span in a message's url is withheld from the record's field too.
+
+Where it raises, or names what is no span (`0 <= start <= end`, and `start` at most the length), all octets of that role
+are withheld, and the first such failure is logged, by its class and place alone: no call fails for it. It is called on
+the event loop, for a large message in a thread, also in several at once, and may be called more than once for one text.
 """
 
 REDACT_DOMAIN = b"a2a-ledger/redact/v1\0"

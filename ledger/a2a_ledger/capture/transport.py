@@ -141,12 +141,13 @@ class GuardTransport(httpx.AsyncBaseTransport):
         return await open_exchange(self._desk, self._arrivals, outgoing, None)
 
     async def aclose(self) -> None:
-        """Give streams that are still being drained a moment, then close the transport below."""
+        """Give streams that are drained a moment, wait for what is still being recorded, close the transport below."""
         if self._behind:
             _, late = await asyncio.wait(self._behind, timeout=_DRAIN_SECONDS)
             for job in late:
                 job.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        await self._desk.underway.settled()
         self._desk.cards.forget(self)
         await self._inner.aclose()
 

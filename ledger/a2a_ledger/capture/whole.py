@@ -1,14 +1,20 @@
-"""A write that is run to its end, whoever gives up meanwhile, be it the event loop that ends."""
+"""Writes that are run to their end, whoever gives up meanwhile, be it the event loop that ends."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_ENDING_SECONDS = 30.0
+"""How long closing waits: a ledger that does not answer must not keep a process from ending."""
 
 
 class _Whole(asyncio.Task[T]):
@@ -18,6 +24,24 @@ class _Whole(asyncio.Task[T]):
         return False
 
 
-def begun(work: Coroutine[object, object, T]) -> asyncio.Task[T]:
-    """Begin something that ends by itself, and soon; nothing cancels it. Wait for it with `asyncio.shield`."""
-    return _Whole(work, loop=asyncio.get_running_loop())
+class Underway:
+    """What was begun and is not done yet."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def begin(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+        """Begin something that ends by itself, and soon; nothing cancels it. Wait for it with `asyncio.shield`."""
+        task = _Whole(work, loop=asyncio.get_running_loop())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settled(self) -> None:
+        """Wait for what was begun on this event loop, be it that whoever wanted it has given up."""
+        here = asyncio.get_running_loop()
+        if not (mine := [task for task in list(self._tasks) if task.get_loop() is here]):
+            return
+        _, late = await asyncio.wait(mine, timeout=_ENDING_SECONDS)
+        if late:
+            _log.error("%d record(s) not done after %g s: the ledger did not answer", len(late), _ENDING_SECONDS)

@@ -23,6 +23,8 @@ from a2a_ledger.capture.proxy.rewriting import CardRewriter
 from a2a_ledger.capture.server.served_cards import ServedCards
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     import httpx
 
     from a2a_ledger.capture.redact import Redactor
@@ -41,10 +43,22 @@ _ENDING_SECONDS = 5.0
 class Proxy:
     """A proxy, ready to be served; close it when it is served no more."""
 
-    def __init__(self, app: AsgiApp, transport: httpx.AsyncBaseTransport) -> None:
-        """Serve an application that sends on by a transport."""
+    def __init__(
+        self,
+        app: AsgiApp,
+        transport: httpx.AsyncBaseTransport,
+        settled: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Serve an application that sends on by a transport.
+
+        Args:
+            app: the application.
+            transport: closed with the proxy.
+            settled: waits for what is still being recorded, if closing the transport does not.
+        """
         self.app = app
         self.transport = transport
+        self._settled = settled
         self._running: set[asyncio.Task[object]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,13 +84,16 @@ class Proxy:
     async def aclose(self) -> None:
         """Stop what is still running, wait until it is recorded how it ended, and close the connections to the agent.
 
-        A record that does not come within five seconds is given up: the process must be able to end.
+        An exchange that does not end within five seconds is given up, and a record half a minute later: the process
+        must be able to end.
         """
         self.stop()
         if running := list(self._running):
             _, late = await asyncio.wait(running, timeout=_ENDING_SECONDS)
             if late:
                 _log.error("%d exchange(s) ended unrecorded: the ledger did not answer", len(late))
+        if self._settled is not None:
+            await self._settled()
         await self.transport.aclose()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -106,7 +123,8 @@ def proxy_app(  # noqa: PLR0913 - what a deployment chooses, all named at the ca
         side: `client`: recorded as a client's; `server`: as the agent's own.
         rewrite_card: put the proxy's urls into the cards that pass.
         transport: what really sends; default `Lanes`, which follows no proxy of the environment.
-        redact: the user's own redaction, beside the one that always happens.
+        redact: the user's own redaction, beside the one that always happens. Where it fails, all that it was to
+            look through is withheld; for a large message it is called in a thread (see `Redactor`).
 
     Raises:
         UsageError: one of the urls is none.
@@ -118,7 +136,8 @@ def proxy_app(  # noqa: PLR0913 - what a deployment chooses, all named at the ca
         card_url = addresses.public_url(CARD_PATH.encode())
         rewriter = CardRewriter(addresses, None) if rewrite_card else None
         forwarder = Forwarder(inner, addresses, rewriter, keep=keep, entropy=ledger.entropy, holds=True)
-        return Proxy(ContractLedgerMiddleware(forwarder, ledger, card_url, redact=redact), inner)
+        app = ContractLedgerMiddleware(forwarder, ledger, card_url, redact=redact)
+        return Proxy(app, inner, app.settled)
     recording = ProxyTransport.over(inner, ledger, addresses, rewrites=rewrite_card, redact=redact)
     served = ServedCards(Desk(ledger, client_versions=(), redact=redact), addresses.public_url(CARD_PATH.encode()))
     rewriter = CardRewriter(addresses, served) if rewrite_card else None

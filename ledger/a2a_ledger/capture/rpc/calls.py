@@ -157,15 +157,15 @@ class Calls:
         job.add_done_callback(self._behind.discard)
 
     async def settled(self) -> None:
-        """Close streams that their callers left, and wait a moment for what is still being recorded."""
+        """Close streams that their callers left, give them a moment, and wait for what is still being recorded."""
         for stream in list(self.streams):
             stream.cancel()
-        if not self._behind:
-            return
-        _, late = await asyncio.wait(self._behind, timeout=_DRAIN_SECONDS)
-        for job in late:
-            job.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        if self._behind:
+            _, late = await asyncio.wait(self._behind, timeout=_DRAIN_SECONDS)
+            for job in late:
+                job.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self._desk.underway.settled()
 
 
 def _text(method: object) -> str:

@@ -106,7 +106,7 @@ class Servant:
         )
 
     async def _write(self, drafts: list[Draft]) -> list[Appended]:
-        return await asyncio.shield(asyncio.ensure_future(self.desk.write(drafts)))
+        return await asyncio.shield(self.desk.underway.begin(self.desk.write(drafts)))
 
     async def _opening(self, leg: Leg, body: bytes, schemes: Sequence[str]) -> tuple[str, list[Draft]]:
         """Return the stream that a request belongs to, and what opens it if it is a new task's."""

@@ -38,7 +38,6 @@ from a2a_ledger.capture.server.push_agreements import PUSH_TOKEN, Agreements, sh
 from a2a_ledger.capture.server.push_names import pushed_task_ids
 from a2a_ledger.capture.server.served import stream_of
 from a2a_ledger.capture.server.spool import Spool
-from a2a_ledger.capture.whole import begun
 from a2a_ledger.errors import LedgerError
 from a2a_ledger.store.forks import forget_in_child
 from a2a_ledger.wire import parse_push
@@ -297,18 +296,20 @@ class PushTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close what sends."""
+        """Wait for what is still being recorded, then close what sends."""
+        await self._desk.underway.settled()
         await self._inner.aclose()
 
 
 async def _recorded(exchange: Exchange, push: Draft) -> None:
     """Record a push before it leaves; of a sender that gives up meanwhile, that it never left."""
-    writing = begun(exchange.desk.write([push]))
+    underway = exchange.desk.underway
+    writing = underway.begin(exchange.desk.write([push]))
     try:
         written = await asyncio.shield(writing)
     except asyncio.CancelledError:
         why = "the sender gave up before the push was sent"
-        await asyncio.shield(begun(never_sent(exchange, writing, "cancelled", why)))
+        await asyncio.shield(underway.begin(never_sent(exchange, writing, "cancelled", why)))
         raise
     exchange.answers = written[0].ref if written else None
 
