@@ -13,13 +13,14 @@ import httpx
 import pytest
 
 from a2a_ledger import Guard
+from a2a_ledger.capture import attribution, leaving, redacted
 from a2a_ledger.capture import exchange as exchanges
-from a2a_ledger.capture import redacted
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.proxy.addresses import Addresses
 from a2a_ledger.capture.proxy.recording import ProxyTransport
 from a2a_ledger.capture.redact import cut
 from a2a_ledger.capture.server.pushes import PushReceiver, PushTransport
+from a2a_ledger.wire import message_digest
 from tests.capture.conftest import only
 from tests.capture.peer import CARD_URL, ORIGIN, URL, Chunks, Peer, card, event, message, said
 
@@ -157,6 +158,25 @@ async def test_a_small_body_beside_a_thousand_cookies_is_worked_on_in_a_thread(
     ledger, watch = open_ledger(), Watch(monkeypatch)
     await way(ledger, [JSON, *COOKIES], SMALL)
     assert (watch.here, watch.elsewhere) == (set(), {"redact"})
+
+
+@pytest.mark.parametrize("way", [of_client, of_server])
+async def test_what_a_large_send_says_is_digested_in_a_thread(
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch, way: Callable[..., Awaitable[None]]
+) -> None:
+    sent = message("m1")
+    sent["params"]["message"]["parts"] = [{"text": "a word and so on, " * 20_000}]
+    threads: list[threading.Thread] = []
+
+    def noted(body: bytes, *, starred: bool = False) -> str | None:
+        threads.append(threading.current_thread())
+        return message_digest(body, starred=starred)
+
+    for place in (leaving, attribution):
+        monkeypatch.setattr(place, "message_digest", noted)
+    await way(open_ledger(), [JSON, ("a2a-version", "1.0")], json.dumps(sent).encode())
+    assert threads
+    assert OF_LOOP not in threads
 
 
 class Held:

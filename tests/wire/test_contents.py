@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_ledger.wire import Running, answer_contents, payload_digest, repeated_members, request_contents
+from a2a_ledger.wire import Running, answer_contents, contents, payload_digest, repeated_members, request_contents
 from a2a_ledger.wire.contents import MOST_ARTIFACTS, MOST_MESSAGES
 from a2a_ledger.wire.pieces import Piece
 from a2a_ledger.wire.sse import SseParser, data_of
@@ -241,6 +241,21 @@ def test_a_value_of_any_depth_is_not_compared(depth: int) -> None:
     said = answer_contents(body, 200)
     assert said.message is None or said.message.digest is None
     assert (said.message is None) == (depth > 490)  # of a body that deep nothing is read, on any stack
+
+
+SAID = rb'"]}[{\\\\\"[[[\"\\\\",'  # brackets, quotes and backslashes of a string open and close nothing
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 64, 64 * 1024])
+@pytest.mark.parametrize(("lists", "is_read"), [(485, True), (486, False)])
+def test_depth_is_counted_outside_of_strings_alone_wherever_a_slice_ends(
+    monkeypatch: pytest.MonkeyPatch, width: int, lists: int, is_read: bool
+) -> None:
+    monkeypatch.setattr(contents, "_SLICE", width)
+    inner = (b"[" + SAID) * lists + b'"[[["' + b"]" * lists
+    body = b'{"message":{"messageId":"m1","role":"agent","parts":[{"data":[{},' + inner + b",{}]}]}}"  # 5 around it
+    json.loads(body)
+    assert (answer_contents(body, 200).message is not None) == is_read
 
 
 @settings(max_examples=60, deadline=None)

@@ -98,11 +98,12 @@ async def call_of(  # noqa: PLR0913 - what is known of a request before it leave
     """
     call = take_call(leg.message_id) if is_send or leg.message_id else None
     if call is None and is_send:
+        said = await worked(len(body), partial(message_digest, body))
         bound, peer = arrivals.card_for(leg, waiting.headers if waiting is not None else ())
         await sends.begin(
             bound,
             message_id=leg.message_id or "",
-            said=message_digest(body),
+            said=said,
             peer_task=leg.task_id,
             peer=peer,
             may_pin=False,
@@ -231,7 +232,8 @@ async def _opening(desk: Desk, peer: str, outgoing: Outgoing, call: Call | None)
     if outgoing.before is not None:
         return outgoing.before.stream, None
     leg, store, url = outgoing.leg, desk.ledger.store, desk.views.of(peer).url
-    found = attribute(store, leg, outgoing.body, peer=Peer(peer, url), current=task_of_context(store, peer))
+    told = partial(attribute, store, leg, outgoing.body, peer=Peer(peer, url), current=task_of_context(store, peer))
+    found = await worked(len(outgoing.body), told)
     if found.task is not None:
         return f"task:{found.task}", None
     if found.opens != "adopted" or leg.task_id is None:

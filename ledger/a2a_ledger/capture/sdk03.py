@@ -11,10 +11,12 @@ installed together, so nothing here is typed by either.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from a2a_ledger.capture.bound import call_on
 from a2a_ledger.capture.client_cards import ClientCards
+from a2a_ledger.capture.off_loop import worked
 from a2a_ledger.wire import EXTENSION, message_digest
 
 if TYPE_CHECKING:
@@ -84,10 +86,11 @@ class GuardInterceptor:
             self._desk.cards.refresh(bound.route.transport, bound.route.ask.full_url, put_in, bound.route)
         message = cast("dict[str, Any]", request_payload["params"]["message"])
         extensions = cast("list[str]", message.get("extensions") or [])
+        body = json.dumps(request_payload).encode()
         pin = await self._sends.begin(
             bound,
             message_id=message.get("messageId") or "",
-            said=message_digest(json.dumps(request_payload).encode()),
+            said=await worked(len(body), partial(message_digest, body)),
             peer_task=message.get("taskId") or None,
             extensions=extensions,
         )

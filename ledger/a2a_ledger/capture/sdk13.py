@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from a2a.client import ClientCallInterceptor, ClientConfig, ClientFactory
@@ -12,6 +13,7 @@ from google.protobuf.json_format import MessageToJson
 
 from a2a_ledger.capture.bound import call_is_open, call_on, expect_extended, taken_over
 from a2a_ledger.capture.client_cards import ClientCards
+from a2a_ledger.capture.off_loop import worked
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of
 from a2a_ledger.wire import EXTENSION, message_digest
@@ -81,11 +83,11 @@ class GuardInterceptor(ClientCallInterceptor):
         ):  # what interceptors before this one have put in
             put_in = list((args.context.service_parameters or {}).items())
             self._desk.cards.refresh(route.transport, route.ask.full_url, put_in, route)
-        message = request.message
+        message, body = request.message, MessageToJson(request).encode()
         pin = await self._sends.begin(
             bound,
             message_id=message.message_id,
-            said=message_digest(MessageToJson(request).encode()),
+            said=await worked(len(body), partial(message_digest, body)),
             peer_task=message.task_id or None,
             extensions=message.extensions,
         )

@@ -24,7 +24,7 @@ MOST_PLACES = 256
 
 _PIECE = re.compile(
     rb"(?P<framing>(?:\A|(?<=[\r\n]))(?::|event:|id:|retry:)[^\r\n]*+)"  # of an event stream
-    rb'|"(?P<text>(?:[^"\\]++|\\.)*+)"(?P<name>\s*+:)?'
+    rb'|"(?P<text>(?:[^"\\]++|\\.)*+)(?:"(?P<name>\s*+:)?|(?P<cut>\\?\Z))'  # cut: none begins inside of it
     rb"|[{}\[\],]",
     re.DOTALL,
 )

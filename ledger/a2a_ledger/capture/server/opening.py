@@ -110,7 +110,7 @@ class Servant:
 
     async def _opening(self, leg: Leg, body: bytes, schemes: Sequence[str]) -> tuple[str, list[Draft]]:
         """Return the stream that a request belongs to, and what opens it if it is a new task's."""
-        found = attribute(self.desk.ledger.store, leg, body, peer=self.peer)
+        found = await worked(len(body), partial(attribute, self.desk.ledger.store, leg, body, peer=self.peer))
         if found.task is not None:
             return f"task:{found.task}", []
         if found.opens == "send":
