@@ -98,7 +98,8 @@ class PushReceiver:
             if request.method != "POST" or request.body.tail is not None:
                 await send_status(send, 405 if request.method != "POST" else 413, "no-push", "expected a push")
                 return
-            judged = await asyncio.shield(begun(self._record(request.headers, request.url, request.body.head)))
+            recording = self._record(request.headers, request.url, request.body.head)
+            judged = await asyncio.shield(self._desk.underway.begin(recording))
         except LedgerError as error:
             await send_problem(send, error)
             return
