@@ -71,7 +71,11 @@ def test_it_is_scraped_at_a_port_of_its_own(agent: Agent, tmp_path: Path) -> Non
     assert (process.returncode, "Traceback" in errors) == (0, False)
 
 
-@pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGTERM)], ids=["waits", "at-once"])
+@pytest.mark.parametrize(
+    "signals",
+    [(signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGTERM)],
+    ids=["waits", "terminal-closed", "at-once"],
+)
 @pytest.mark.parametrize("side", ["client", "server"])
 @pytest.mark.slow
 def test_a_signal_ends_what_runs_with_a_record_and_closes_the_ledger(
@@ -116,7 +120,7 @@ from a2a_ledger import ContractLedger
 from a2a_ledger.cli import main
 
 def again():
-    for one in (signal.SIGTERM, signal.SIGINT):
+    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         os.kill(os.getpid(), one)
 
 close = ContractLedger.close
@@ -145,6 +149,21 @@ def test_signals_that_come_while_the_ledger_is_being_closed_and_behind_that_chan
     assert (process.returncode, "Traceback" in errors) == (0, False)
     audited = json.loads(subprocess.run([*base, "audit"], check=True, capture_output=True).stdout)
     assert audited["checkpoint"]["size"] == audited["events"] > 1
+
+
+@pytest.mark.slow
+def test_a_proxy_that_outlives_its_terminal_goes_on_when_that_is_closed(tmp_path: Path) -> None:
+    base = [sys.executable, "-c", ENTRY, "--ledger", str(tmp_path / "audit"), "--format", "json"]
+    subprocess.run([*base, "init"], check=True, capture_output=True)
+    words = ["nohup", *base, "proxy", "--upstream", "http://127.0.0.1:9"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        here = json.loads(process.stdout.readline())["listening"]
+        process.send_signal(signal.SIGHUP)
+        assert httpx.get(f"{here}/rpc").status_code == 502  # no agent is there, and the proxy says so
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
 
 
 def test_no_piece_of_an_answer_waits_for_an_acknowledgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def proxy(  # noqa: PLR0913 - one argument an option
     With --mode enforce, 409 contract-changed is lifted by a GET of the card through the proxy, after `card accept`
     where the setting `acceptance` asks a person. 409 and 502 name the task and the event that says more.
 
-    Runs until Ctrl-C or SIGTERM. Then nothing new is accepted, what runs has five seconds to end (a second
+    Runs until Ctrl-C, SIGTERM or SIGHUP. Then nothing new is accepted, what runs has five seconds to end (a second
     signal: none), what still runs is stopped and recorded as that, the ledger is closed, and the exit code is 0,
     whatever further signals come meanwhile.
     """

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.proxy import Proxy
 
 _CLOSING_SECONDS = 5
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What asks the proxy to stop; SIGHUP is what a terminal that is closed sends."""
 
 
 class _Server(uvicorn.Server):
@@ -44,8 +45,8 @@ class _Server(uvicorn.Server):
 def serve(app: Proxy, listening: socket.socket) -> None:
     """Serve until somebody stops it; to be called in the main thread of a process that ends with it.
 
-    SIGINT and SIGTERM stop it, and are ignored once it is stopped, for good: one that comes while the ledger is being
-    closed, or behind that, changes nothing.
+    SIGINT, SIGTERM and SIGHUP stop it, and are ignored once it is stopped, for good: one that comes while the ledger is
+    being closed, or behind that, changes nothing. A SIGHUP that was ignored before, as by `nohup`, stays ignored.
 
     Args:
         app: the proxy.
@@ -65,10 +66,11 @@ def serve(app: Proxy, listening: socket.socket) -> None:
     gc.collect()
     gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
     server = _Server(config, app)
-    for one in _STOPPING:
+    stopping = [one for one in _STOPPING if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN]
+    for one in stopping:
         signal.signal(one, server.handle_exit)
     try:
         server.run(sockets=[listening])
     finally:
-        for one in _STOPPING:
+        for one in stopping:
             signal.signal(one, signal.SIG_IGN)
