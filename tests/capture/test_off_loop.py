@@ -13,13 +13,14 @@ import httpx
 import pytest
 
 from a2a_ledger import Guard
-from a2a_ledger.capture import attribution, leaving, redacted
+from a2a_ledger.capture import arrival, attribution, leaving, redacted
 from a2a_ledger.capture import exchange as exchanges
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.proxy.addresses import Addresses
 from a2a_ledger.capture.proxy.recording import ProxyTransport
 from a2a_ledger.capture.redact import cut
 from a2a_ledger.capture.server.pushes import PushReceiver, PushTransport
+from a2a_ledger.divergence import judge
 from a2a_ledger.wire import message_digest
 from tests.capture.conftest import only
 from tests.capture.peer import CARD_URL, ORIGIN, URL, Chunks, Peer, card, event, message, said
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from a2a_ledger import ContractLedger
+    from a2a_ledger.codec import Record
+    from a2a_ledger.divergence import Finding
     from tests.capture.conftest import OpenLedger
 
 LARGE = json.dumps(said("a word and so on, " * 20_000)).encode()
@@ -177,6 +180,29 @@ async def test_what_a_large_send_says_is_digested_in_a_thread(
     await way(open_ledger(), [JSON, ("a2a-version", "1.0")], json.dumps(sent).encode())
     assert threads
     assert OF_LOOP not in threads
+
+
+async def test_a_long_task_that_another_guard_recorded_is_read_and_judged_whole_in_a_thread(
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_ledger(mode="enforce")
+    stream = b"".join(event("WORKING", metadata={"i": number}) for number in range(40))
+    await by_client(ledger, [("content-type", "text/event-stream")], stream)
+    judged: list[tuple[int, bool]] = []
+
+    def noted(record: Record, *others: Any) -> list[Finding]:  # noqa: ANN401 - of what it stands for
+        judged.append((record.ver, threading.current_thread() is OF_LOOP))
+        return judge(record, *others)
+
+    monkeypatch.setattr(arrival, "judge", noted)
+    monkeypatch.setattr(arrival, "_PAGE", 7)
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": {"id": "T1"}}
+    task = {"id": "T1", "contextId": "C1", "status": {"state": "TASK_STATE_WORKING"}}
+    peer = Peer(card(), lambda _: httpx.Response(200, json={"jsonrpc": "2.0", "id": 2, "result": task}))
+    async with Guard(ledger).httpx_client(peer) as client:
+        await client.post(URL, json=ask, headers={"a2a-version": "1.0"})
+    assert len(judged) > 40
+    assert judged == [(number, False) for number in range(len(judged))]
 
 
 class Held:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CASES = 1024
+_PAGE = 100
+_RECORD = 16 * 1024
+"""What it costs to read and judge a record, in octets as of `off_loop.size_of`."""
 
 
 class Arrivals:
@@ -118,10 +121,18 @@ class Arrivals:
                 )
                 return
 
+    def cost(self, appended: Sequence[Appended], stream: str) -> int:
+        """Return what `judge` costs beside what was recorded: all that it has not read of the task yet."""
+        if not appended or not stream.startswith("task:") or not self._desk.enforces:
+            return 0
+        case = self._cases.get(stream.removeprefix("task:"))
+        return _RECORD * (appended[-1].ver - (-1 if case is None else case.ver))
+
     def judge(self, appended: Sequence[Appended], stream: str) -> list[Finding]:
         """Take in what was recorded of this task, by us and by others; return the findings on what is ours.
 
-        Where nothing is ever refused nobody asks at arrival: the verifier finds the same from the log.
+        Where nothing is ever refused nobody asks at arrival: the verifier finds the same from the log. In any thread:
+        who takes a case has it alone, and who comes meanwhile reads the task anew.
         """
         if not appended or not stream.startswith("task:") or not self._desk.enforces:
             return []
@@ -130,10 +141,13 @@ class Arrivals:
         ours = {entry.n for entry in appended}
         found: list[Finding] = []
         with self._desk.failing_as_chosen():
-            for record in self._desk.ledger.store.read_stream(stream, gt=case.ver):
-                findings = self._judge(record, case)
-                self._take_in(record, case, findings)
-                found += findings if record.n in ours else []
+            while page := self._desk.ledger.store.read_stream(stream, gt=case.ver, limit=_PAGE):
+                for record in page:
+                    findings = self._judge(record, case)
+                    self._take_in(record, case, findings)
+                    found += findings if record.n in ours else []
+                if len(page) < _PAGE:
+                    break
         self._cases[task] = case
         if len(self._cases) > _CASES:
             self._cases.popitem(last=False)

@@ -255,7 +255,8 @@ class Exchange:
         findings: list[Finding] = []
         if self.arrivals is not None:
             with self.desk.failing_as_chosen():
-                findings = await worked(size, partial(self.arrivals.judge, written, self.stream))
+                cost = size + self.arrivals.cost(written, self.stream)
+                findings = await worked(cost, partial(self.arrivals.judge, written, self.stream))
         if any(leg.state_read in PAST_SUBMITTED for leg in legs):
             self.desk.siblings.settle(self.stream)
         else:
