@@ -265,7 +265,8 @@ async def test_a_send_that_was_answered_without_a_task_has_no_pushes_to_come(cli
     client.answers = [WORD]
     await client.send(SHARED)
     assert await client.push(token(OLD), update("T7")) == 404
-    client.task, client.answers = "T2", [0]
+    client.task = "T2"
+    client.answers = [0]
     with pytest.raises(httpx.ReadTimeout):
         await client.send(SHARED)
     assert await client.push(token(OLD), update("T7")) == 204
