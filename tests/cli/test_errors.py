@@ -169,7 +169,7 @@ def running(*words: object) -> Generator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"},
     ) as process:
         try:
             yield process
@@ -182,7 +182,11 @@ def test_an_interrupt_ends_with_130(ledger: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("Caught up to #")
         process.send_signal(signal.SIGINT)
-        _, problem = process.communicate(timeout=120)
+        try:
+            _, problem = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:  # say where each of its threads stands
+            process.send_signal(signal.SIGABRT)
+            _, problem = process.communicate()
     assert (process.returncode, problem.strip()) == (130, "Interrupted.")
 
 
