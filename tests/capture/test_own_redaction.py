@@ -90,7 +90,7 @@ def test_the_first_failure_is_logged_by_its_class_and_place_and_quotes_nothing(
         for _ in range(3):
             assert own("header:x-token", PRIVATE.encode()) == [(0, len(PRIVATE))]
     [line] = caplog.messages
-    assert re.search(rf"(Key|Value)Error at {re.escape(__file__)}:", line)
+    assert re.search(rf"(Key|Value)Error in line [0-9]+ of {re.escape(__file__)};", line)
     assert "Holle" not in caplog.text
 
 

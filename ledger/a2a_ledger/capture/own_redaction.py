@@ -36,12 +36,12 @@ class OwnRedaction:
         self._told = True
         at = extract_tb(error.__traceback__)[-1]
         _log.error(
-            "expected (start, end) spans from redact= for the role %s, found %s at %s:%s; all octets of the role are "
-            "withheld, and so they are wherever it fails again, which is not logged",
+            "expected (start, end) spans from redact= for the role %s, found %s in line %d of %s; all octets of the "
+            "role are withheld, and so they are wherever it fails again, which is not logged",
             role.partition(":")[0],
             type(error).__name__,
+            at.lineno or 0,
             at.filename,
-            at.lineno,
         )
 
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_ENDING_SECONDS = 30.0
+_ENDING_SECONDS = 30
 """How long closing waits: a ledger that does not answer must not keep a process from ending."""
 
 
@@ -44,4 +44,4 @@ class Underway:
             return
         _, late = await asyncio.wait(mine, timeout=_ENDING_SECONDS)
         if late:
-            _log.error("%d record(s) not done after %g s: the ledger did not answer", len(late), _ENDING_SECONDS)
+            _log.error("%d record(s) not done after %d s: the ledger did not answer", len(late), _ENDING_SECONDS)
