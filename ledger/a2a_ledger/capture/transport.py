@@ -38,13 +38,13 @@ from a2a_ledger.capture.served_cookies import ServedCookies
 from a2a_ledger.capture.situation import task_state
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.capture.unread import pass_unread
+from a2a_ledger.capture.whole import Behind
 from a2a_ledger.card import MAX_CARD
 from a2a_ledger.errors import CaptureError, ContractDivergenceError, LedgerError
 from a2a_ledger.wire import EXTENSION, SENDS, TERMINAL, parse_request
 from a2a_ledger.wire.spellings import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
     from http.cookiejar import CookieJar
     from weakref import ref
 
@@ -64,9 +64,6 @@ LED_HERE = "a2a_ledger_led_here"
 
 _JSON = {"content-type": "application/json"}
 _FRESH = ("no-cache", "no-store", "max-age=0")
-_DRAIN_SECONDS = 2.0
-"""How long closing waits for streams whose caller was given an error."""
-
 _SEND_SPELLINGS = tuple(f'"{spelled}"'.encode() for spelled, method in METHODS.items() if method.name in SENDS)
 
 
@@ -81,7 +78,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         self._builds = builds
         self._arrivals = Arrivals(desk, self)
         self.client: ref[httpx.AsyncClient] | None = None
-        self._behind: set[asyncio.Task[None]] = set()
+        self.behind = Behind()
         self._served = ServedCookies()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -142,20 +139,10 @@ class GuardTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Give streams that are drained a moment, wait for what is still being recorded, close the transport below."""
-        if self._behind:
-            _, late = await asyncio.wait(self._behind, timeout=_DRAIN_SECONDS)
-            for job in late:
-                job.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await self.behind.ended()
         await self._desk.underway.settled()
         self._desk.cards.forget(self)
         await self._inner.aclose()
-
-    def run_behind(self, work: Coroutine[object, object, None]) -> None:
-        """Run something that nobody waits for, until the transport is closed."""
-        job = asyncio.create_task(work)
-        self._behind.add(job)
-        job.add_done_callback(self._behind.discard)
 
     def _jar(self) -> CookieJar | None:
         client = self.client() if self.client is not None else None
@@ -313,12 +300,12 @@ class GuardTransport(httpx.AsyncBaseTransport):
         if not can_unpack(codings_of(headers)):
             if response.status_code >= httpx.codes.BAD_REQUEST:
                 forget_sent(exchange.peer)
-            return await pass_unread(response, exchange, self.run_behind)
+            return await pass_unread(response, exchange, self.behind.run)
         if is_stream(response.status_code, headers):
             return httpx.Response(
                 response.status_code,
                 headers=as_read(headers),
-                stream=RecordedStream(response, exchange, self.run_behind),
+                stream=RecordedStream(response, exchange, self.behind.run),
                 extensions=response.extensions,
             )
         body = ReceivedBody(response)

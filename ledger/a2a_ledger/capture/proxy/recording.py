@@ -211,8 +211,8 @@ class ProxyTransport(GuardTransport):
         headers = pairs(response.headers)
         if is_stream(response.status_code, headers):
             if not can_unpack(codings_of(headers)):
-                return await pass_unread(response, exchange, self.run_behind)
-            stream = RecordedStream(response, exchange, self.run_behind, as_it_came=True)
+                return await pass_unread(response, exchange, self.behind.run)
+            stream = RecordedStream(response, exchange, self.behind.run, as_it_came=True)
             return httpx.Response(response.status_code, headers=response.headers, stream=stream)
         ledger = self._desk.ledger
         body = Spool(ledger.settings.keep_body, ledger.entropy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
@@ -18,6 +17,7 @@ from a2a_ledger.capture.leaving import Outgoing, call_of, open_exchange
 from a2a_ledger.capture.rpc.octets import Octets
 from a2a_ledger.capture.rpc.outcome import answer_in, failure_in, pairs
 from a2a_ledger.capture.rpc.proto_text import octets_of, proto_json
+from a2a_ledger.capture.whole import Behind
 from a2a_ledger.errors import ContractDivergenceError, LedgerError
 from a2a_ledger.wire import EXTENSION, HEAD_PARAMETER, SENDS, parse_grpc_request
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.sends import Sends
 
 _log = logging.getLogger(__name__)
-
-_DRAIN_SECONDS = 2.0
-"""How long closing waits for streams whose caller was given an error."""
 
 _EXTENSION_KEYS = ("a2a-extensions", "x-a2a-extensions")
 
@@ -60,7 +57,7 @@ class Calls:
         self._url = url
         self._visible = credentials_visible
         self._arrivals = Arrivals(desk)
-        self._behind: set[asyncio.Task[None]] = set()
+        self._behind = Behind()
         self.streams: WeakSet[grpc.aio.UnaryStreamCall[Any, Any]] = WeakSet()
         """Streams that were opened; one that its caller has left may be known by nobody else."""
         self.octets = Octets()
@@ -148,23 +145,16 @@ class Calls:
     def run_behind(self, work: Coroutine[object, object, None]) -> None:
         """Run something that nobody waits for, until the channel is closed."""
         try:
-            job = asyncio.get_running_loop().create_task(work)
+            self._behind.run(work)
         except RuntimeError:  # a call that is thrown away after its event loop has ended
             work.close()
             _log.warning("the end of a gRPC stream was not recorded: its event loop is closed")
-            return
-        self._behind.add(job)
-        job.add_done_callback(self._behind.discard)
 
     async def settled(self) -> None:
         """Close streams that their callers left, give them a moment, and wait for what is still being recorded."""
         for stream in list(self.streams):
             stream.cancel()
-        if self._behind:
-            _, late = await asyncio.wait(self._behind, timeout=_DRAIN_SECONDS)
-            for job in late:
-                job.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await self._behind.ended()
         await self._desk.underway.settled()
 
 
