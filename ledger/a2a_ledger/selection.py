@@ -4,7 +4,9 @@ The replay of a task and its export read the same selection, so what a replay sh
 holds. Of the peer's stream only card fetches are taken, those that an event of the task refers to
 and those that fall into the task's time, since the rules about our own conduct look at what lies
 between; the manifests that its decisions looked at; and the keys by which signed fetches among them
-were judged. Other tasks are never taken, even where a finding about the peer names them.
+were judged. Of what we serve only cards are taken: those that the agent of the task served, or that a
+proxy served in the place of the one whose contract it froze. Other tasks are never taken, even where a
+finding about the peer names them.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ _PAGE = 500
 _MOST_FETCHES = 2000
 SERVED_STREAM = "peer:self"
 _CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1"})
+_FREEZES = frozenset({"contract.captured.v1", "contract.reconstructed.v1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class Told:
         self._first = self._last = -1
         self._refers: dict[tuple[str, int], None] = {}
         self._serves = False
+        self._frozen: Record | None = None
 
     def take(self, store: Store, record: Record) -> None:
         """Read an event of the task, in their order."""
@@ -124,6 +128,8 @@ class Told:
         for stream, ver in _peer_references(record):
             self._refers[stream, ver] = None
             self._serves |= stream == SERVED_STREAM
+        if self._frozen is None and record.type in _FREEZES:
+            self._frozen = record
 
     def refer(self, record: Record) -> None:
         """Read a finding."""
@@ -132,16 +138,23 @@ class Told:
     def fetches(self, store: Store) -> list[Record]:
         """Return the card fetches and other events of peers that the task rests on, and those in its time."""
         found = _referred(store, self._refers)
-        if self._serves:
-            found += _served(store, self._first, self._last)
         between = _between(store, self.peer, found, self._first, self._last)
-        found += [*between, *_referred(store, _references_of(between))]
+        beside = [*self._served(store), *between]
+        found += [*beside, *_referred(store, _references_of(beside))]
         return found + _card_keys(store, found)
 
     def elsewhere(self, store: Store) -> list[Record]:
         """Return those of them that do not lie in the stream of the task's peer, for who shows all of that."""
         found = _referred(store, [place for place in self._refers if place[0] != f"peer:{self.peer}"])
-        return found + (_served(store, self._first, self._last) if self._serves else [])
+        served = self._served(store)
+        theirs = [place for place in _references_of(served) if place[0] != f"peer:{self.peer}"]
+        return [*found, *served, *_referred(store, theirs)]
+
+    def _served(self, store: Store) -> list[Record]:
+        """Return the cards that we served, as the agent of the task or as a proxy between the two."""
+        if self._serves:
+            return _served(store, self._first, self._last)
+        return [] if self._frozen is None else _served_instead(store, self._frozen)
 
 
 def _whole(store: Store, stream: str, before: int | None) -> list[Record]:
@@ -223,6 +236,31 @@ def _served(store: Store, first: int, last: int) -> list[Record]:
         elif record.n < first:
             found.setdefault((record.data.get("url"), record.data.get("contract_hash")), record)
     return [record for record in found.values() if record.type == CARD_SERVED]
+
+
+def _served_instead(store: Store, frozen: Record) -> list[Record]:
+    """Return the cards that we, as a proxy, made of the card whose contract a task froze, and served before that.
+
+    Of each contract at each place the newest. It need not name the very fetch that the capture names: octets that
+    left before are not recorded as served again.
+    """
+    own = _contract(frozen)
+    made_of_it: dict[tuple[str, int], bool] = {}
+    found: dict[tuple[Json, ...], Record] = {}
+    for record in store.read_stream(SERVED_STREAM, limit=_MOST_FETCHES, desc=True):
+        fetch = ref(record.data, "fetch")
+        if fetch is None or record.n > frozen.n or fetch["stream"] != f"peer:{frozen.data.get('peer')}":
+            continue
+        place = (fetch["stream"], fetch["ver"])
+        if place not in made_of_it:
+            made_of_it[place] = any(_contract(referred) == own for referred in _referred(store, [place])[:1])
+        if made_of_it[place]:
+            found.setdefault((record.data.get("url"), record.data.get("contract_hash")), record)
+    return list(found.values())
+
+
+def _contract(record: Record) -> tuple[Json, Json]:
+    return record.data.get("contract_hash"), record.data.get("form")
 
 
 def _card_keys(store: Store, fetches: list[Record]) -> list[Record]:
