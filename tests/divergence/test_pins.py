@@ -51,9 +51,54 @@ def begun(
 )
 def test_whose_pin_an_echo_is(names: JsonObject, found: list[str], *, reconstructed: bool) -> None:
     story, request = begun(reconstructed=reconstructed)
-    story.answer(request, task("working", pin={"form": FORM, "contractHash": OTHER, **names}))
+    story.bind(story.answer(request, task("working")))
+    story.polled(pin={"form": FORM, "contractHash": OTHER, **names})
     assert [one.rule for one in story.findings()] == found
     assert [one.rule for one in story.findings(rule_set="1")] == ["pin-mismatch"]  # as it was released
+
+
+@pytest.mark.parametrize("names", [{"origin": ELSEWHERE, "task": "f" * 40}, {"origin": LOG, "task": "t2"}])
+def test_anothers_pin_in_answer_to_the_send_that_opened_the_task_is_suspected(names: JsonObject) -> None:
+    """Nobody else's was there before; but one who stands between may have passed on what its own agent told it."""
+    story, request = begun()
+    story.answer(request, task("working", pin={"form": FORM, "contractHash": OTHER, **names}))
+    (found,) = story.findings()
+    assert (found.rule, found.certainty, found.about, found.rejects) == ("pin-mismatch", "suspected", "peer", False)
+    assert found.observed == {
+        "frozen": frozen(story),
+        "echoed": OTHER,
+        "form": FORM,
+        "pointer": "/metadata",
+        "names": names["origin"],
+    }
+
+
+@pytest.mark.parametrize(
+    "pin",
+    [
+        None,  # a peer that does not know the extension
+        {"form": FORM, "contractHash": "ours", "origin": LOG, "task": "t1"},
+        {"form": FORM, "contractHash": "ours", "origin": ELSEWHERE, "task": "f" * 40},  # of the very same contract
+        {"form": "a2a-contract/0", "contractHash": OTHER, "origin": ELSEWHERE, "task": "f" * 40},  # not comparable
+        {"origin": ELSEWHERE, "task": "f" * 40},
+        {},
+    ],
+)
+def test_an_honest_first_answer_is_never_suspected(pin: JsonObject | None) -> None:
+    story, request = begun()
+    told = pin and {name: frozen(story) if value == "ours" else value for name, value in pin.items()}
+    story.answer(request, task("working", pin=told))
+    assert story.findings() == []
+
+
+def test_a_task_that_somebody_else_may_have_begun_shows_somebody_elses_pin_and_is_not_suspected() -> None:
+    story = Story()
+    fetch = story.fetch(card())
+    pin: JsonObject = {"form": FORM, "contractHash": str(fetch.data["contract_hash"]), "origin": LOG, "task": "t1"}
+    story.capture(fetch, pin=pin)
+    request = story.ask(task_id="T1")
+    story.answer(request, task("working", pin={**pin, "contractHash": OTHER, "origin": ELSEWHERE}))
+    assert story.findings() == []
 
 
 @pytest.mark.parametrize("names", [{"origin": ELSEWHERE, "task": "f" * 40}, {}])

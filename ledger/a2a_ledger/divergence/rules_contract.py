@@ -54,21 +54,41 @@ def _agreed(matter: Matter, frozen: Frozen) -> str | None:
 def _pin_mismatch(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """A Task of the peer carries another contract hash of the same form in its own metadata, in the place of our pin.
 
-    What names another log or another task is somebody else's pin, and what came with a request that we only passed
-    on is its client's: neither is a word of the peer about the contract that was frozen here.
+    What came with a request that we only passed on is its client's pin, and what names another log or another task is
+    somebody else's: neither is a word of the peer about the contract that was frozen here. But a task that our own send
+    opened had nobody else's pin before: one that stands there in the answer to that send is suspected.
     """
     pin = members(matter.record.data.get("pin"))
     echoed, form = text(pin, "contractHash"), text(pin, "form")
-    if matter.readings.own_pins and (not frozen.pin or is_of_another(pin, frozen.pin)):
+    if matter.readings.own_pins and not frozen.pin:
         return
     if echoed is None or frozen.contract_hash is None or form != frozen.form or echoed == frozen.contract_hash:
         return  # of another form: not comparable, which is no violation
+    anothers = matter.readings.own_pins and is_of_another(pin, frozen.pin)
+    if anothers and not _answers_opening(matter):
+        return
     yield matter.finding(
         "pin-mismatch",
         about="peer",
         subject=echoed,
-        observed={"frozen": frozen.contract_hash, "echoed": echoed, "form": frozen.form, "pointer": "/metadata"},
+        certainty="suspected" if anothers else "certain",
+        observed={
+            "frozen": frozen.contract_hash,
+            "echoed": echoed,
+            "form": frozen.form,
+            "pointer": "/metadata",
+            "names": (text(pin, "origin") or text(pin, "task")) if anothers else None,
+        },
     )
+
+
+def _answers_opening(matter: Matter) -> bool:
+    """Say whether this answers the send that opened a task of the peer, which has not acknowledged our pin yet."""
+    asked, sent = matter.asked, matter.told.sent
+    if asked is None or sent is None or asked.evidence.n != sent.n:
+        return False
+    is_new = asked.task_id is None and not asked.again
+    return is_new and matter.case.acknowledged(matter.record, matter.told) is None
 
 
 def _version_skew(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
