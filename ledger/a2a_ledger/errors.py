@@ -31,6 +31,8 @@ A message says what was expected, what was found, where, and what to do. `hint` 
 line for people; only the command line prints it.
 """
 
+from typing import TypeGuard
+
 
 class LedgerError(Exception):
     """Base of every error of this package."""
@@ -132,6 +134,15 @@ class DamagedError(StoreError):
     """What lies in the database was changed or removed from outside."""
 
     hint = "The ledger was changed from outside: run `a2a-ledger audit`, which names each fault."
+
+
+def is_damage(error: BaseException) -> TypeGuard[StoreError]:
+    """Say whether an error tells that what lies in the database is not what was put there, so that none may try again.
+
+    That is `DamagedError`, and `StoreError` itself: what cannot be read, and names no cause that passes. Its other
+    kinds speak of the moment or of the caller (busy, unreachable, a conflict, no right), not of what is stored.
+    """
+    return isinstance(error, DamagedError) or type(error) is StoreError
 
 
 class AnchorError(LedgerError):

@@ -15,7 +15,7 @@ import time
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, cast
 
-from a2a_ledger.errors import DamagedError, StoreError, UnreachableError
+from a2a_ledger.errors import StoreError, UnreachableError, is_damage
 from a2a_ledger.store.fence import FileFence
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class FollowerThread:
                     busy = follower.catch_up(PAGE) > 0 or busy
                     self._said.pop(follower.name, None)
                 except Exception as error:  # noqa: BLE001 - one follower never stops the others, and never the capture
-                    if isinstance(error, DamagedError) or type(error) is StoreError:  # neither busy nor a conflict
+                    if is_damage(error):
                         followers.remove(follower)
                         follower.close()
                         _log.error("follower %s cannot go on and rests: %s; %s", follower.name, error, error.hint)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from eventsourcing.persistence import Tracking
 
 from a2a_ledger.divergence import VERIFIER, Cases, payload_of, violation_of, violation_tags
-from a2a_ledger.errors import ConflictError, DamagedError, StoreError
+from a2a_ledger.errors import ConflictError, StoreError, is_damage
 from a2a_ledger.statement import sign_envelope
 from a2a_ledger.store.position import forget_position
 
@@ -113,7 +113,7 @@ class Verifier:
         try:
             return self._store.read(start, stop - start, stop)
         except StoreError as error:
-            if type(error) not in {StoreError, DamagedError}:
+            if not is_damage(error):
                 raise  # busy, or closed: nothing is wrong with an event
         found: list[Record] = []
         for n in range(start, stop):
@@ -128,7 +128,7 @@ class Verifier:
         try:
             findings = self._cases.judge(record)
         except StoreError as error:  # an earlier event of the same stream cannot be read
-            if type(error) not in {StoreError, DamagedError}:
+            if not is_damage(error):
                 raise
             self._passed_over(record.n, error)
             return []

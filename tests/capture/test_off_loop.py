@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from a2a_ledger import Guard
-from a2a_ledger.capture import arrival, attribution, leaving, redacted
+from a2a_ledger.capture import arrival, attribution, leaving, redacted, resends
 from a2a_ledger.capture import exchange as exchanges
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.proxy.addresses import Addresses
@@ -180,6 +180,26 @@ async def test_what_a_large_send_says_is_digested_in_a_thread(
     await way(open_ledger(), [JSON, ("a2a-version", "1.0")], json.dumps(sent).encode())
     assert threads
     assert OF_LOOP not in threads
+
+
+@pytest.mark.parametrize("again", ["a word and so on, " * 20_000, "a word"])
+async def test_what_was_sent_before_under_the_same_id_is_digested_in_a_thread(
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    ledger, sent, threads = open_ledger(), message("m1"), list[threading.Thread]()
+
+    def noted(body: bytes, *, starred: bool = False) -> str | None:
+        threads.append(threading.current_thread())
+        return message_digest(body, starred=starred)
+
+    monkeypatch.setattr(resends, "message_digest", noted)
+    for text in ("a word and so on, " * 20_000, again):
+        sent["params"]["message"]["parts"] = [{"text": text}]
+        await of_client(ledger, [JSON, ("a2a-version", "1.0")], json.dumps(sent).encode())
+    assert threads
+    assert OF_LOOP not in threads
+    requests = [r.stream for r in only(ledger, "message.recorded") if r.data["leg"] == "request"]
+    assert len(set(requests)) == (1 if again != "a word" else 2)  # the same message is the same task
 
 
 async def test_a_long_task_that_another_guard_recorded_is_read_and_judged_whole_in_a_thread(

@@ -20,7 +20,8 @@ import httpx
 from a2a_ledger.errors import LedgerError
 
 _OF_PYTHON = frozenset({"builtins", "ssl", "socket", "asyncio.exceptions"})
-_QUOTED = re.compile(r"""(?<![A-Za-z0-9])b?['"].*['"](?![A-Za-z0-9])""", re.DOTALL)
+_OPENING = re.compile(r"""(?<![A-Za-z0-9])b?['"]""")
+_CLOSING = re.compile(r"""['"](?![A-Za-z0-9])""")
 _ALERT = re.compile(r"(?:SSL|TLS)V?\d*_ALERT_([A-Z0-9_]+)|ALERT_([A-Z0-9_]+)")
 
 
@@ -62,8 +63,17 @@ def _said(error: BaseException) -> str:
     """
     of_python = isinstance(error, OSError | asyncio.CancelledError) and type(error).__module__ in _OF_PYTHON
     if of_python or isinstance(error, httpx.RequestError | LedgerError):
-        return f"{type(error).__name__}: {_QUOTED.sub('…', str(error))}"
+        return f"{type(error).__name__}: {_without_quoted(str(error))}"
     return type(error).__name__
+
+
+def _without_quoted(text: str) -> str:
+    """Return a text without what stands from its first opening quote to its last closing one."""
+    opening = _OPENING.search(text)
+    if opening is None:
+        return text
+    closing = [found.end() for found in _CLOSING.finditer(text, opening.end())]
+    return f"{text[: opening.start()]}…{text[closing[-1] :]}" if closing else text
 
 
 def alert_of(error: ssl.SSLError) -> str | None:

@@ -33,8 +33,8 @@ _FIELDS = frozenset(
 )
 """Members of OAuth 2.0 token requests and answers (RFC 6749, 7521, 7636, 8628, 8693), without their underscores."""
 
-_MEMBER = re.compile(
-    rb'"(?P<name>(?:[^"\\]++|\\.)*+)"\s*+:\s*+'
+_MEMBER = re.compile(  # a name is looked for from every quote, since quotes before it may stand alone: it is short
+    rb'"(?P<name>(?:[^"\\]|\\.){0,128}+)"\s*+:\s*+'
     rb'(?:"(?P<text>(?:[^"\\]++|\\.)*+)|(?P<number>-?[0-9][0-9.eE+-]*+)|(?P<nested>[\[{]))',
     re.DOTALL,
 )

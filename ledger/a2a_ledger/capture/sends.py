@@ -109,7 +109,7 @@ class Sends:
         pin: JsonObject | None = None
         with self._desk.failing_as_chosen():
             async with self._desk.claims.opening(key):
-                existing = self._existing_task(key, whom, message_id, said, peer_task)
+                existing = await self._existing_task(key, whom, message_id, said, peer_task)
                 if existing is not None or peer_task is None:  # a task never seen is adopted by the transport
                     pin = await self._open(bound, whom, existing, key, message_id, extensions, waiting, may_pin=may_pin)
         return pin
@@ -219,7 +219,7 @@ class Sends:
             return ("peer-task", peer, peer_task)
         return ("message", peer, message_id or str(uuid4()), said or "")
 
-    def _existing_task(
+    async def _existing_task(
         self, key: Key, peer: str, message_id: str, said: str | None, peer_task: str | None
     ) -> str | None:
         """Return the local task that a send goes on with: the context's, the peer's task's, else a resend's."""
@@ -227,7 +227,11 @@ class Sends:
             return key[2]
         if peer_task:
             return self._desk.ledger.find_task(peer, peer_task)
-        sent_before = resent_task(self._desk.ledger.store, peer, message_id, said) if message_id else None
+        sent_before: str | None = None
+        store = self._desk.ledger.store
+        if message_id and store.tagged_places(f"message:{peer}:{message_id}", limit=1):
+            # What was sent under this id may be as large as it likes: it is read, unsealed and digested.
+            sent_before = await asyncio.to_thread(resent_task, store, peer, message_id, said)
         return sent_before or self._desk.claims.task(key)
 
     # ---- the pin ---

@@ -27,7 +27,7 @@ _TABLES = {
 }
 _VIEW = "key text!, first bigint!, row text!"
 _TRIGGERS = {f"ledger_stays on {table}" for table in ("ledger_events", "ledger_blobs", "ledger_tags")}
-_BODY = re.compile(r"CREATE FUNCTION (ledger_\w+)\(.*?\$\$(.*?)\$\$", re.DOTALL)
+_NAME = re.compile(r"CREATE FUNCTION (ledger_\w+)\(")
 
 _ASK_TABLES = (
     "SELECT c.relname, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod)"
@@ -80,7 +80,8 @@ def _triggers(session: Session, schema: str) -> Iterator[str]:
 
 
 def _functions(session: Session, schema: str) -> Iterator[str]:
-    missing = dict(_BODY.findall(tables().decode()))
+    made = tables().decode()
+    missing = {found[1]: made[found.end() :].split("$$", 2)[1] for found in _NAME.finditer(made)}
     for name, source in session.execute(_ASK_FUNCTIONS, (schema,)).fetchall():
         expected = missing.pop(name, None)
         if expected is None:
