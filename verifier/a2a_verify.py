@@ -2443,7 +2443,7 @@ def check_repeated(bundle: Bundle, shown: Shown, head: Head, scope: Scope, at: s
     info = (
         f"BagIt-Profile-Identifier: a2a-evidence/{2 if scope.packed else 1}",
         "Bagging-Date: [0-9]{4}-[0-9]{2}-[0-9]{2}",
-        f"External-Identifier: {re.escape(head.origin)}#{scope.identifier}",
+        f"External-Identifier: {re.escape(head.origin)}#{re.escape(scope.identifier)}",
         f"Log-Size: {head.size}",
         rf"Payload-Oxum: {sum(map(len, payload))}\.{len(payload)}",
     )

@@ -10,7 +10,7 @@ from a2a_ledger.codec import canonical, parse_canonical
 from tests.conformance.material import log
 from tests.conformance.sealing import BAG_INFO, MANIFEST, SIGNATURE, TAGS, manifest, sealed, tagged
 from tests.conformance.table import Made, row
-from tests.evidence.forging import flipped
+from tests.evidence.forging import flipped, repacked
 from tests.evidence.refitting import claim, signed_again
 
 if TYPE_CHECKING:
@@ -333,6 +333,21 @@ def _false() -> Iterator[Row]:
     yield false("engine_other_profile_fail", recipe=partial(_resealed, other_profile), invalid="R")
 
 
+def _patterns() -> Iterator[Row]:
+    """Texts of the bundle that would be patterns: whoever compares by one takes them as they are (no key is needed)."""
+    hostile = partial(row, section="11.2", invalid="I", unproven="C2")
+    yield hostile("claims_task_no_pattern_fail", recipe=partial(_of_task, "[", "x"))
+    yield hostile("claims_task_slow_pattern_fail", recipe=partial(_of_task, "(a|a)*b", "a" * 60))
+
+
+def _of_task(claimed: str, labelled: str) -> Made:
+    """Let the claims and `bag-info.txt` name these tasks; nobody signs it."""
+    files = log().files
+    claim(files, task=claimed)
+    files[BAG_INFO] = files[BAG_INFO].replace(f"#task:{log().task}".encode(), f"#task:{labelled}".encode())
+    return Made(repacked(files), log().policy)
+
+
 def _drop_member(value: JsonObject, name: str) -> None:
     del value[name]
 
@@ -358,3 +373,4 @@ def rows() -> Iterator[Row]:
     yield from _spelled_otherwise()
     yield from _too_many()
     yield from _false()
+    yield from _patterns()
