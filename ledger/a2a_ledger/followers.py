@@ -147,7 +147,7 @@ class FollowerThread:
         try:
             while True:
                 last = self._closing
-                done = self._take() and self._follow()
+                done = self._attempt()
                 if done or last:
                     return
                 if not self._closing:
@@ -156,16 +156,18 @@ class FollowerThread:
         finally:
             self._fence.let_go()
 
-    def _take(self) -> bool:
+    def _attempt(self) -> bool:
+        """Follow where this process gets inside the fence; whatever prevents it is said once, and it is tried again."""
         try:
-            taken = self._fence.take()
-        except (OSError, StoreError) as error:
+            if self._fence.take():
+                return self._follow()
+            self._said.pop("", None)
+        except Exception as error:  # noqa: BLE001 - nothing ends this thread but its owner
             if self._said.get("") != repr(error):
-                _log.error("nothing is followed, it is tried again: %s", error)
+                defect = None if isinstance(error, (OSError, StoreError)) else error
+                _log.error("nothing is followed, it is tried again: %s", error, exc_info=defect)
             self._said[""] = repr(error)
-            return False
-        self._said.pop("", None)
-        return taken
+        return False
 
     def _follow(self) -> bool:
         """Follow while this process is inside the fence; return whether it was until the end."""
@@ -176,6 +178,7 @@ class FollowerThread:
                 if not self._round(followers):
                     _log.warning("the lock of the followers is lost; another process may have it now")
                     return False
+                self._said.pop("", None)
                 if last:
                     return True
                 if self._wake.wait(INTERVAL) and not self._closing:

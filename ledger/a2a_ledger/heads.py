@@ -61,7 +61,7 @@ class HeadSigner:
         self._urgent = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self.failure: LedgerError | None = None
+        self.failure: Exception | None = None
 
     def sign(self) -> str:
         """Sign the head as it is now and return the note.
@@ -118,7 +118,7 @@ class HeadSigner:
         self._wake.set()
 
     def stop(self) -> None:
-        """Sign what is left and end the thread."""
+        """Sign what is left and end the thread, when a signer that it is asking has answered, or failed to in time."""
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
@@ -153,13 +153,14 @@ class HeadSigner:
             self._outrun = self._outrun or now
             if patience is None or now - self._outrun > LOCK_TIMEOUT:
                 self._say(e)
-        except LedgerError as e:
+        except Exception as e:  # noqa: BLE001 - whatever stops one signature, the next is tried: the thread goes on
             self._say(e)
         return False
 
-    def _say(self, failure: LedgerError) -> None:
-        if str(failure) != str(self.failure):
-            _log.error("no tree head was signed: %s", failure)
+    def _say(self, failure: Exception) -> None:
+        if repr(failure) != repr(self.failure):
+            defect = None if isinstance(failure, LedgerError) else failure
+            _log.error("no tree head was signed, it is tried again: %s", failure, exc_info=defect)
         self.failure = failure
 
 

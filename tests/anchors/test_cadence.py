@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_ledger.anchors import anchored_size, witnesses
 from a2a_ledger.anchors.asking import Answer
-from a2a_ledger.anchors.cadence import Cadence
+from a2a_ledger.anchors.cadence import LOCK, Cadence
 from a2a_ledger.anchors.last_round import STATE, complaints
 from a2a_ledger.audit import audit_ledger
 from a2a_ledger.checkpoint import checkpoint_of
@@ -160,3 +161,27 @@ def test_who_names_nobody_has_no_thread(home: Path) -> None:
         assert "a2a-ledger-anchors" not in {thread.name for thread in threading.enumerate()}
         assert ledger.home is not None
         assert not (ledger.home.root / STATE).exists()
+
+
+def test_a_lock_that_cannot_be_opened_ends_no_thread(
+    anchored: ContractLedger, cadence: Cadence, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = threading.Event()
+    lock = home / "audit" / LOCK
+    lock.mkdir()
+
+    def say(name: str, problem: str) -> None:
+        assert (name, problem.partition(":")[0]) == ("this ledger", "IsADirectoryError")
+        if not tried.is_set():
+            lock.rmdir()
+            tried.set()
+
+    monkeypatch.setattr("a2a_ledger.anchors.cadence._STEP", 0.01)
+    monkeypatch.setattr(cadence, "_say", say)
+    cadence.start()
+    assert tried.wait(10)
+    deadline = time.monotonic() + 20
+    while anchored_size(anchored.store) == 0:
+        assert time.monotonic() < deadline, "nothing was anchored"
+        time.sleep(0.01)
+    cadence.stop()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from typing import TYPE_CHECKING
 
 from a2a_ledger import heads
+from a2a_ledger.checkpoint import sign_checkpoint
 from a2a_ledger.events import CardServed
 from a2a_ledger.ledger import ContractLedger
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from a2a_ledger.checkpoint import Checkpoint
+    from a2a_ledger.keys import Signer
 
 EVENT = CardServed(
     url="https://agent.example/.well-known/agent-card.json",
@@ -53,3 +59,37 @@ def test_urgent_signatures_are_spaced_and_closing_waits_for_none_of_it(
     ledger.close()
     with ContractLedger.open(tmp_path / "audit", read_only=True, mark_dir=mark_dir) as again:
         assert [at for at, _ in again.store.checkpoints()] == [size, size + 3]
+
+
+def test_nothing_that_stops_one_signature_ends_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing, failed = threading.Event(), threading.Semaphore(0)
+
+    def sign(head: Checkpoint, *signers: Signer) -> str:
+        if failing.is_set():
+            failed.release()
+            raise RecursionError("maximum recursion depth exceeded")
+        return sign_checkpoint(head, *signers)
+
+    monkeypatch.setattr(heads, "INTERVAL", 0.01)
+    monkeypatch.setattr(heads, "sign_checkpoint", sign)
+    mark_dir = str(tmp_path / "mark")
+    ledger = ContractLedger.open(tmp_path / "audit", follow=False, mark_dir=mark_dir)
+    size = ledger.store.size()
+    wait_until_signed(ledger, size)
+    with caplog.at_level(logging.ERROR, logger="a2a_ledger.heads"):
+        failing.set()
+        ledger.append([ledger.draft(EVENT, stream="peer:self")])
+        for _ in range(3):
+            assert failed.acquire(timeout=10)
+        assert signed(ledger) == size
+        failing.clear()
+        wait_until_signed(ledger, size + 1)
+    (told,) = caplog.records  # once, with what a defect is found by
+    assert told.exc_info is not None
+    assert told.exc_info[0] is RecursionError
+    ledger.append([ledger.draft(EVENT, stream="peer:self")])
+    ledger.close()
+    with ContractLedger.open(tmp_path / "audit", read_only=True, mark_dir=mark_dir) as again:
+        assert signed(again) == size + 2

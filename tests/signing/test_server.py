@@ -20,12 +20,13 @@ from a2a_ledger.audit import audit_ledger
 from a2a_ledger.cli import cli
 from a2a_ledger.errors import RollbackError, StoreError, UsageError
 from a2a_ledger.export import export_task
-from a2a_ledger.keys import generate, load_pem, parse_vkey
+from a2a_ledger.keys import Signer, generate, load_pem, parse_vkey
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.rotation import revoke, rotate
+from a2a_ledger.signing import server as server_module
 from a2a_ledger.signing.away import SocketSigner, keys_at
 from a2a_ledger.signing.rules import Rules
-from a2a_ledger.signing.server import MAX_LINE, SignerServer
+from a2a_ledger.signing.server import MAX_LINE, SECONDS, SignerServer, read_line
 from tests.evidence.forging import judged
 from tests.evidence.recorded import dispute, entropy
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
     from pathlib import Path
 
-    from a2a_ledger.keys import Signer
+    from a2a_ledger.keys import Verifier
 
 ORIGIN = "acme/audit-1b9e04c7"
 HEAD = f"{ORIGIN}\n5\n{'A' * 43}=\n".encode()
@@ -125,6 +126,82 @@ def test_a_question_without_an_end_is_not_read_to_its_end(tmp_path: Path) -> Non
                 asking.sendall(b"x" * (MAX_LINE * 2))
         assert set(json.loads(ask(tmp_path / "at", b'{"op": "keys"}\n'))) == {"keys"}
     assert len(refused) == 1
+
+
+class Broken(Signer):
+    """A key that cannot sign, for a reason that nobody thought of."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self.verifier = verifier
+
+    def sign(self, data: bytes) -> bytes:
+        return bytes([len(data) // 0])
+
+
+def test_whatever_one_question_brings_about_the_next_one_is_answered(tmp_path: Path) -> None:
+    key = generate(ORIGIN, entropy())
+    with serving(tmp_path / "at", Broken(key.verifier)) as refused:
+        with pytest.raises(StoreError, match="refuses: integer division"):
+            SocketSigner(str(tmp_path / "at" / "socket"), "log", key.verifier).sign(HEAD)
+        assert keys_at(str(tmp_path / "at" / "socket")) == {"log": key.vkey}
+    assert len(refused) == 1
+
+
+def test_who_cannot_be_answered_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept, failing = socket.socket.accept, [OSError(24, "Too many open files")]
+
+    def flaky(self: socket.socket) -> tuple[socket.socket, Any]:
+        if failing:
+            raise failing.pop()
+        return accept(self)
+
+    monkeypatch.setattr(socket.socket, "accept", flaky)
+    monkeypatch.setattr(server_module, "_PAUSE", 0)
+    with serving(tmp_path / "at", generate(ORIGIN, entropy())) as refused:
+        assert set(json.loads(ask(tmp_path / "at", b'{"op": "keys"}\n'))) == {"keys"}
+    assert refused == ["nobody could be answered: [Errno 24] Too many open files"]
+
+
+class Dripping(socket.socket):
+    """One octet a second, by a clock of its own; never an end."""
+
+    def __init__(self) -> None:
+        super().__init__(socket.AF_UNIX)
+        self.now = 100.0
+        self.timeouts: list[float | None] = []
+
+    def settimeout(self, value: float | None, /) -> None:
+        self.timeouts.append(value)
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        assert size > flags
+        self.now += 1
+        return b" "
+
+
+def test_a_line_has_one_deadline_for_all_of_it() -> None:
+    with Dripping() as dripping, pytest.raises(TimeoutError, match="within 5 s, found 5 octets"):
+        read_line(dripping, lambda: dripping.now)
+    assert dripping.timeouts == [SECONDS, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("answer", [b"[" * 100_000, b'{"a":' * 100_000, b"7", b"\xff", b"", b'{"signature":1}'])
+def test_an_answer_that_is_none_is_said(tmp_path: Path, answer: bytes) -> None:
+    key = generate(ORIGIN, entropy()).verifier
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        listening.listen()
+
+        def odd() -> None:
+            with suppress(OSError), listening.accept()[0] as asking:
+                read_line(asking)
+                asking.sendall(answer + b"\n")
+
+        thread = threading.Thread(target=odd)
+        thread.start()
+        with pytest.raises(StoreError, match=r"gives no answer|does not sign with"):
+            SocketSigner(str(tmp_path / "socket"), "log", key).sign(HEAD)
+        thread.join(10)
 
 
 def test_a_signature_of_another_key_is_not_taken(tmp_path: Path) -> None:

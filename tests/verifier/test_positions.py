@@ -110,3 +110,32 @@ def test_a_position_that_was_deleted_makes_a_view_anew(place: Path) -> None:
         ledger.catch_up()
         assert compare(ledger.store, task_contracts.VIEW) == compare(ledger.store, peers.VIEW) == []
         assert len(recorded(ledger)) == 1
+
+
+class Odd(FileFence):
+    """Fails twice, for a reason that nobody thought of, and is a fence from then on."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.failures = [ValueError("no such thing"), ValueError("no such thing")]
+
+    def take(self) -> bool:
+        if self.failures:
+            raise self.failures.pop()
+        return super().take()
+
+
+def test_whatever_happens_in_the_thread_it_goes_on(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR), ContractLedger.open(place, follow=False) as ledger:
+        fence = Odd()
+        thread = FollowerThread(ledger, fence)
+        thread.start()
+        deadline = time.monotonic() + 20
+        while ledger.store.position(peers.VIEW.follower) < ledger.store.size():
+            assert time.monotonic() < deadline, "nothing was followed"
+            thread.wake()
+            time.sleep(0.01)
+        thread.stop()
+    (told,) = [record for record in caplog.records if record.name == "a2a_ledger.followers"]
+    assert told.getMessage() == "nothing is followed, it is tried again: no such thing"
+    assert told.exc_info is not None

@@ -133,6 +133,14 @@ class Cadence:
         self._said[name] = problem
 
     def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._take_turns()
+            except Exception as problem:  # noqa: BLE001 - nothing ends this thread but its owner
+                self._say("this ledger", f"{type(problem).__name__}: {problem}")
+            self._closing.wait(_STEP)
+
+    def _take_turns(self) -> None:
         with (self._root / LOCK).open("ab") as lock:
             while not self._closing.is_set():
                 try:

@@ -89,7 +89,7 @@ def _ask(path: str, question: dict[str, str]) -> dict[str, object]:
             asking.connect(path)
             asking.sendall(json.dumps(question).encode() + b"\n")
             answer = cast("object", json.loads(read_line(asking)))
-    except (OSError, ValueError, LedgerError) as e:
+    except (OSError, ValueError, RecursionError, LedgerError) as e:
         raise StoreError(f"the signer at {path} gives no answer ({e}): expected `a2a-ledger keys serve` there") from e
     if not isinstance(answer, dict):
         raise StoreError(f"the signer at {path} gives no answer that can be read")

@@ -16,10 +16,11 @@ import os
 import socket
 import stat
 import struct
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from a2a_ledger.errors import FormatError, LedgerError, StoreError, UsageError
+from a2a_ledger.errors import FormatError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -32,7 +33,9 @@ MAX_LINE: Final = 8 * 1024 * 1024
 """Octets of one question: more than any statement or tag manifest of a bundle has."""
 
 SECONDS: Final = 5.0
-"""How long a question may take to come, and an answer to be taken."""
+"""How long a whole question may take to come, and a whole answer to be taken."""
+
+_PAUSE: Final = 0.5  # seconds until somebody is waited for again, where that could not be done
 
 _CREDENTIALS = struct.Struct("3i")
 
@@ -57,6 +60,7 @@ class SignerServer:
         if not hasattr(socket, "SO_PEERCRED"):
             raise UsageError("this system does not tell which user asks over a Unix socket; run the signer on Linux")
         self._path, self._signers, self._rules, self._users = path, signers, rules, frozenset(users)
+        self._closed = False
         _make_room(path)
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         mode = 0o600 if self._users <= {os.geteuid()} else 0o660
@@ -80,8 +84,12 @@ class SignerServer:
         while True:
             try:
                 asking, _ = self._listening.accept()
-            except OSError:
-                return  # closed
+            except OSError as problem:
+                if self._closed:
+                    return
+                on_error(f"nobody could be answered: {problem}")  # too many open files, or who asked has gone
+                time.sleep(_PAUSE)
+                continue
             with asking:
                 refused = self.answer(asking)
             if refused:
@@ -89,16 +97,16 @@ class SignerServer:
 
     def answer(self, asking: socket.socket) -> str:
         """Answer one question; return why it was refused, "" if it was not."""
-        asking.settimeout(SECONDS)
         user = _CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
         if user not in self._users:
             return f"user {user} asked, who is not among those that may"
         try:
             answer, refused = self._answer_to(read_line(asking)), ""
-        except (LedgerError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-            answer, refused = {"error": str(problem)}, f"user {user}: {problem}"
         except OSError as problem:
             return f"user {user} did not ask to the end: {problem}"
+        except Exception as problem:  # noqa: BLE001 - whatever one question brings about, the next one is answered
+            answer, refused = {"error": str(problem)}, f"user {user}: {problem}"
+        asking.settimeout(SECONDS)
         with suppress(OSError):  # who asked has gone
             asking.sendall(json.dumps(answer).encode() + b"\n")
         return refused
@@ -118,21 +126,31 @@ class SignerServer:
 
     def close(self) -> None:
         """Listen no more, and take the socket away."""
+        self._closed = True
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes who waits in accept
         self._listening.close()
         self._path.unlink(missing_ok=True)
 
 
-def read_line(from_: socket.socket) -> bytes:
-    """Read one line, of `MAX_LINE` octets at most.
+def read_line(from_: socket.socket, clock: Callable[[], float] = time.monotonic) -> bytes:
+    """Read one line, of `MAX_LINE` octets at most, within `SECONDS` for all of it.
+
+    Args:
+        from_: where it comes; its timeout is another one afterwards.
+        clock: seconds of a clock that never goes back.
 
     Raises:
         FormatError: it is longer, or ends without a line feed.
         OSError: it does not come in time.
     """
     found = bytearray()
+    deadline = clock() + SECONDS
     while not found.endswith(b"\n"):
+        left = deadline - clock()
+        if left <= 0:
+            raise TimeoutError(f"expected a whole line within {SECONDS:g} s, found {len(found)} octets of it")
+        from_.settimeout(left)
         piece = from_.recv(65536)
         found += piece
         if not piece or len(found) > MAX_LINE:
