@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from a2a_ledger.key_ring import lies_elsewhere
 from a2a_ledger.policy import parse_policy
 
@@ -81,6 +83,28 @@ def test_keys_that_another_process_has_are_said_to_be_signed_for(run: Run, ledge
     assert audited.exit_code == 0
     assert f"the statement key is not here: it is signed for by {uri}" in said.replace("\n", " ")
     assert "private keys that are not here" not in said
+
+
+@pytest.mark.parametrize("uri", ["unix:/nowhere/signer.sock", "file2:/nowhere/key.pem", "awskms:1234"])
+@pytest.mark.parametrize("role", ROLES)
+def test_an_audit_finds_a_signer_whose_key_is_not_the_one_that_the_log_names(
+    run: Run, ledger: Path, uri: str, role: str
+) -> None:
+    vkeys = {str(key["role"]): str(key["vkey"]) for key in listed(run, ledger)}
+    other = next(vkey for name, vkey in vkeys.items() if name != role)
+    (ledger / "keys" / f"{role}.pem").unlink()
+    lies_elsewhere(ledger / "keys", role, uri, vkeys[role])
+    assert run("--ledger", ledger, "audit").exit_code == 0
+    where = ledger / "keys" / f"{role}.uri"
+    where.write_text(f"{uri}\n{other}\n")
+    audited = run("--ledger", ledger, "--format", "json", "audit")
+    assert audited.exit_code == 1
+    assert f"expected the {role} key that the log names, {vkeys[role]}, found {other}" in audited.stdout
+    for broken in ("", f"{uri}\n", f"{uri}\nno vkey\n"):
+        where.write_text(broken)
+        audited = run("--ledger", ledger, "--format", "json", "audit")
+        assert audited.exit_code == 1
+        assert "expected a line with a URI and one with the key's vkey" in audited.stdout
 
 
 def test_keys_are_encrypted_and_decrypted(run: Run, ledger: Path, home: Path) -> None:

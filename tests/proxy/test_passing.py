@@ -16,7 +16,7 @@ from tests.proxy.serving import Serving
 if TYPE_CHECKING:
     from a2a_ledger.capture.server.incoming import Receive, Send
     from tests.proxy.conftest import OpenLedger, StartProxy
-    from tests.proxy.peer import Came
+    from tests.proxy.peer import Answer, Came
 
 JSON = (b"content-type", b"application/json")
 MESSAGE = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "the report, please"}]}
@@ -185,7 +185,8 @@ async def test_an_agent_that_is_not_there_is_a_502_with_a_record(
         "type": "urn:a2a-ledger:problem:upstream-failed",
         "title": "upstream-failed",
         "status": 502,
-        "detail": "no whole answer came from the agent: connect",
+        "detail": "no whole answer came from the agent: connect"
+        f". See event {failed.n} of task {failed.stream.removeprefix('task:')} in the ledger",
     }
 
 
@@ -206,6 +207,8 @@ async def test_an_answer_that_breaks_off_is_a_502_with_what_came(
     assert came.content("body") == ANSWER[:40]
     assert came.data["flags"] == ["not-json", "truncated"]
     assert failed.data["error_kind"] == "closed"
+    place = f"See event {failed.n} of task {failed.stream.removeprefix('task:')} in the ledger"
+    assert answer.json()["detail"] == f"no whole answer came from the agent: closed. {place}"
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
@@ -257,8 +260,11 @@ async def test_what_is_too_large_to_judge_does_not_pass_where_it_is_enforced(
             got = await http.post(f"{proxy.url}/rpc", content=SEND + b" " * request_size)
     assert got.status_code == status
     assert got.json()["title"] == ("refused" if request_size else "contract-divergence")
-    tasks = {r.stream.removeprefix("task:") for r in only(ledger, "message.recorded")}
-    assert [f". See task {task} in the ledger" in got.json()["detail"] for task in tasks] == [True] * (not request_size)
+    says = [r for r in only(ledger, "message.recorded") if r.data["leg"] == "response"]
+    assert len(says) == (not request_size)
+    for record in says:
+        place = f". See event {record.n} of task {record.stream.removeprefix('task:')} in the ledger"
+        assert got.json()["detail"].endswith(place)
     assert len(peer.came) == (0 if request_size else 1)
 
 
@@ -311,3 +317,30 @@ async def test_header_octets_and_unknown_codings_pass_as_they_are(
             passed = b"".join([piece async for piece in answer.aiter_raw()])
     assert (answer.status_code, passed) == (200, body)
     assert header in [(name.lower(), value) for name, value in answer.headers.raw]
+
+
+UNREADABLE = ((b"content-encoding", b"x-unknown"), JSON)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answering(200, b"xyz", *UNREADABLE),
+        answering(200, ANSWER + b" " * 300_000, JSON),
+        answering(799, ANSWER, JSON),
+    ],
+    ids=["unreadable", "oversize", "odd status"],
+)
+async def test_an_answer_that_is_kept_back_is_named_by_task_and_event(
+    open_ledger: OpenLedger, start_proxy: StartProxy, answer: Answer
+) -> None:
+    ledger = open_ledger(keep_body=1000, mode="enforce")
+    with Serving(Peer(answer)) as upstream:
+        proxy = start_proxy(ledger, upstream.url)
+        async with httpx.AsyncClient() as http:
+            got = await http.post(f"{proxy.url}/rpc", content=SEND)
+    assert got.status_code == 502
+    record = only(ledger, "message.recorded")[-1]
+    assert record.data["direction"] == "in"
+    place = f". See event {record.n} of task {record.stream.removeprefix('task:')} in the ledger"
+    assert got.json()["detail"].endswith(place)

@@ -77,6 +77,8 @@ class Exchange:
     """What came of that."""
     answer: Ref | None = None
     """The record of an answer that came whole, and is no stream."""
+    newest: int | None = None
+    """Number of the last event that was recorded of what came; None: nothing was."""
     bound_ids: set[str] = field(default_factory=set[str])
     events: int = 0
     head: tuple[int, Headers] | None = None
@@ -272,7 +274,9 @@ class Exchange:
             legs, drafts = await worked(size, read)
             with self.desk.failing_as_chosen():
                 drafts += [draft for leg in legs if (draft := self._binding(leg)) is not None]
-            return legs, await self.desk.write(drafts)
+            written = await self.desk.write(drafts)
+            self.newest = written[-1].n if written else self.newest
+            return legs, written
 
     def _incoming(self, leg: Leg, seen: Seen, *, sequence: int | None = None, flags: Sequence[str] = ()) -> Draft:
         event, blobs = message_event(

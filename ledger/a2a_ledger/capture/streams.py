@@ -115,7 +115,9 @@ class RecordedStream(httpx.AsyncByteStream):
         if self._exchange.desk.enforces:
             self._refuse()
             raise ContractDivergenceError(
-                f"the rest of a stream cannot be read ({self._unreadable}), so it cannot be held against the contract"
+                f"the rest of a stream cannot be read ({self._unreadable}), so it cannot be held against the contract",
+                task=self._exchange.task,
+                event=self._exchange.newest,
             )
 
     async def _take(self, chunk: bytes) -> None:
@@ -144,7 +146,8 @@ class RecordedStream(httpx.AsyncByteStream):
             self._refuse()
             raise ContractDivergenceError(
                 f"an event of a stream is over the limit of keep_body ({most} bytes), so it cannot be held against the "
-                f"contract before it is passed on; raise keep_body, or use mode observe"
+                f"contract before it is passed on; raise keep_body, or use mode observe",
+                task=self._exchange.task,
             )
         return passing
 
@@ -160,7 +163,11 @@ class RecordedStream(httpx.AsyncByteStream):
         if not self._held.ends_between_events and (
             self._passes_coded or (self._as_it_came and "content-length" in self._response.headers)
         ):
-            raise ContractDivergenceError("a stream ended in the middle of an event, which was not passed on")
+            raise ContractDivergenceError(
+                "a stream ended in the middle of an event, which was not passed on",
+                task=self._exchange.task,
+                event=self._exchange.newest,
+            )
         return passing
 
     def _refuse(self) -> None:

@@ -60,15 +60,17 @@ async def pass_unread(response: httpx.Response, exchange: Exchange, behind: Back
     elif enforces:
         behind(_read_on(passing))
     if enforces:
-        raise unjudged()
+        raise unjudged(exchange)
     return httpx.Response(status, headers=response.headers, stream=stream, extensions=safe(response.extensions))
 
 
-def unjudged() -> ContractDivergenceError:
+def unjudged(exchange: Exchange) -> ContractDivergenceError:
     """Return what an answer is refused with that nobody can judge."""
     return ContractDivergenceError(
         "an answer in a content coding that nobody asked for cannot be read, so it cannot be held against the "
-        "contract; it is recorded and kept back"
+        "contract; it is recorded and kept back",
+        task=exchange.task,
+        event=exchange.newest,
     )
 
 

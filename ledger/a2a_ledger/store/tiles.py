@@ -78,7 +78,7 @@ class TileReader:
         """Return the hash of node (level, index), levels counted from the leaves.
 
         Raises:
-            StoreError: A tile is missing or too short.
+            DamagedError: A tile is missing or too short, or an event that it would be made from was removed.
         """
         tile_level, height = divmod(level, _HEIGHT)
         per_tile = WIDTH >> height
@@ -107,7 +107,17 @@ class TileReader:
             "SELECT rowid - 1, c, t FROM ledger_events WHERE rowid > ? AND rowid <= ? ORDER BY rowid",
             (start, min(start + WIDTH, self._size)),
         )
-        return [leaf_hash(self._origin, n, octets_of(n, "c", c), octets_of(n, "t", t)) for n, c, t in rows]
+        found: list[bytes] = []
+        for n, c, t in rows:
+            if n != start + len(found):
+                break  # said below, with the number of the first that is missing
+            found.append(leaf_hash(self._origin, n, octets_of(n, "c", c), octets_of(n, "t", t)))
+        due = min(WIDTH, self._size - start)
+        if len(found) < due:
+            raise DamagedError(
+                f"expected events {start} to {start + due - 1}, found no event {start + len(found)}: it was removed"
+            )
+        return found
 
 
 def _row(session: Session, level: int, place: int) -> bytes | None:

@@ -16,12 +16,12 @@ import httpx
 
 from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.proxy.clients import client_of
-from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, WITHOUT_BODY, ProxyTransport
+from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, TOLD, WITHOUT_BODY, ProxyTransport, Told
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.redacted import bare_url
 from a2a_ledger.capture.route import pairs
 from a2a_ledger.capture.server.incoming import WHOLE_SERVER, Incoming
-from a2a_ledger.capture.server.problem import send_problem, send_status
+from a2a_ledger.capture.server.problem import send_problem, send_status, where
 from a2a_ledger.capture.server.spool import Spool
 from a2a_ledger.capture.streams import RecordedStream
 from a2a_ledger.errors import LedgerError
@@ -137,19 +137,20 @@ class Forwarder:
     # ---- there
 
     async def _pass(self, request: Incoming, client: Client, send: Send) -> None:
+        told = Told()
         try:
-            response = await self._transport.handle_async_request(self._request(request, client))
+            response = await self._transport.handle_async_request(self._request(request, client, told))
         except LedgerError as error:
             await send_problem(send, error)
             return
         except httpx.TimeoutException:
-            await send_status(send, 504, "upstream-timeout", "the agent did not answer in time")
+            await send_status(send, 504, "upstream-timeout", f"the agent did not answer in time{_where(told)}")
             return
         except httpx.RequestError as error:
-            await _broke_off(send, error)
+            await _broke_off(send, error, told)
             return
         try:
-            await self._back(request, response, send)
+            await self._back(request, response, send, told)
         except asyncio.CancelledError as error:
             if not request.client_left and isinstance(response.stream, RecordedStream):
                 await response.stream.stopped(error)
@@ -157,10 +158,10 @@ class Forwarder:
         finally:
             await response.aclose()
 
-    def _request(self, request: Incoming, client: Client) -> httpx.Request:
+    def _request(self, request: Incoming, client: Client, told: Told) -> httpx.Request:
         """Return what is sent to the agent."""
         target = self._addresses.upstream_target(request.target)
-        extensions: dict[str, Any] = {"timeout": _TIMEOUT, "target": target, CLIENT: client}
+        extensions: dict[str, Any] = {"timeout": _TIMEOUT, "target": target, CLIENT: client, TOLD: told}
         asked = request.raw_headers if self._rewriter is None else self._rewriter.asked(request)
         headers = _passed(asked, _OURS)
         headers.append((b"via", self._via))
@@ -181,7 +182,7 @@ class Forwarder:
 
     # ---- and back
 
-    async def _back(self, request: Incoming, response: httpx.Response, send: Send) -> None:
+    async def _back(self, request: Incoming, response: httpx.Response, send: Send, told: Told) -> None:
         """Give an answer back as it comes.
 
         An answer that breaks off is broken off here too, by a connection that is closed before its end; a 502 is said
@@ -198,7 +199,8 @@ class Forwarder:
             if status > _LAST_STATUS:
                 async for _ in chunks:  # what it is recorded with
                     pass
-                await send_status(send, 502, "odd-status", f"the agent answered {status}, which cannot be passed on")
+                said = f"the agent answered {status}, which cannot be passed on{_where(told)}"
+                await send_status(send, 502, "odd-status", said)
                 return
             bodiless = request.method == "HEAD" or status in WITHOUT_BODY or status in _INFORMATIONAL
             await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -214,7 +216,7 @@ class Forwarder:
             # Its text quotes the octets that could not be read, and an agent may echo a credential in them.
             _log.error("%s: the agent's answer broke off: %s", bare_url(request.url), type(error).__name__)
             if not has_begun:
-                await _broke_off(send, error)
+                await _broke_off(send, error, told)
         finally:
             held.close()
             whole.close()
@@ -256,9 +258,13 @@ def _passed(headers: Iterable[tuple[bytes, bytes]], without: frozenset[bytes] = 
     return [(name, value) for name, value in headers if name.lower() not in refused]
 
 
-async def _broke_off(send: Send, error: httpx.RequestError) -> None:
+def _where(told: Told) -> str:
+    return where(told.exchange.task, told.exchange.newest) if told.exchange is not None else ""
+
+
+async def _broke_off(send: Send, error: httpx.RequestError, told: Told) -> None:
     kind = describe_failure(error).kind  # its text names the agent's address, and quotes what could not be read
-    await send_status(send, 502, "upstream-failed", f"no whole answer came from the agent: {kind}")
+    await send_status(send, 502, "upstream-failed", f"no whole answer came from the agent: {kind}{_where(told)}")
 
 
 def _part(chunk: bytes) -> Message:

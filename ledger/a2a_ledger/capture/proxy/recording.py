@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,17 @@ WITHOUT_BODY = frozenset({204, 304})
 
 _MAX_LISTED = 1024
 """Targets whose url is remembered: a query is the client's to choose."""
+
+
+TOLD = "a2a_ledger.told"
+"""Extension of a request: a `Told`, for whoever has to say what became of it."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What the ledger says of one request."""
+
+    exchange: Exchange | None = None
 
 
 class Watching(Asking):
@@ -203,6 +215,9 @@ class ProxyTransport(GuardTransport):
     # ---- everything else
 
     async def _send(self, request: httpx.Request, exchange: Exchange) -> httpx.Response:
+        told = request.extensions.get(TOLD)
+        if isinstance(told, Told):
+            told.exchange = exchange
         try:
             response = await self._inner.handle_async_request(request)
         except BaseException as error:
@@ -250,6 +265,7 @@ class ProxyTransport(GuardTransport):
                 f"an answer of {body.size} bytes cannot be read (over the limit of keep_body, or in a content coding "
                 "that nobody asked for), so it cannot be held against the contract; it is recorded and kept back",
                 task=exchange.task,
+                event=exchange.newest,
             )
 
     async def _broke_off(

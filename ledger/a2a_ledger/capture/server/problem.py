@@ -55,9 +55,19 @@ async def send_problem(send: Send, error: LedgerError) -> None:
     if isinstance(error, ContractChangedError | SpentClientError) and error.hint:
         detail += _TO_ACCEPT
     if isinstance(error, CaptureError) and error.task:
-        place = "" if error.event is None else f"event {error.event} of "
-        detail += f". See {place}task {error.task} in the ledger"
+        detail += where(error.task, error.event)
     await send_status(send, status, name, detail)
+
+
+def where(task: str, event: int | None) -> str:
+    """Return where the ledger says why, as the end of a sentence; "" where no task is known.
+
+    Args:
+        task: local id, "" where none is known.
+        event: number of the event that says why, if one is known.
+    """
+    place = "" if event is None else f"event {event} of "
+    return f". See {place}task {task} in the ledger" if task else ""
 
 
 async def send_status(send: Send, status: int, name: str, detail: str) -> None:
