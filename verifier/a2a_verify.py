@@ -1801,7 +1801,7 @@ def _check_reference(shown: Shown, record: Record, name: str, ref: tuple[str, in
 
 def _references(value: Json) -> Iterator[tuple[str, int, str]]:
     match value:
-        case {"c": str(c), "stream": str(stream), "ver": int(ver)}:  # and whatever a later version adds
+        case {"c": str(c), "stream": str(stream), "ver": int(ver)} if type(ver) is int:  # and whatever a later version adds
             yield stream, ver, c
         case _:
             pass
@@ -2387,7 +2387,7 @@ def _read_export(statement: Statement, shown: Shown, claims: Object, scope: Scop
     ends: dict[str, int] = {}
     for end in says["ends"] if isinstance(says["ends"], list) else []:
         match end:
-            case {"stream": str(stream), "ver": int(ver), **others} if not others and ver >= -1:
+            case {"stream": str(stream), "ver": int(ver), **others} if not others and type(ver) is int and ver >= -1:
                 ends[stream] = ver
             case _:
                 raise RefusedError("has ends of another shape")

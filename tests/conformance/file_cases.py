@@ -11,7 +11,7 @@ from tests.conformance.material import log
 from tests.conformance.sealing import BAG_INFO, MANIFEST, SIGNATURE, TAGS, manifest, sealed, tagged
 from tests.conformance.table import Made, row
 from tests.evidence.forging import flipped, repacked
-from tests.evidence.refitting import claim, signed_again
+from tests.evidence.refitting import claim, claims, signed_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -302,6 +302,8 @@ def _false() -> Iterator[Row]:
     yield false("claims_other_checkpoint_fail", recipe=partial(_restated, _claim(checkpoint=root)))
     # The statement says what the events say, and the claims do not: then the statement counts for nothing.
     yield false("claims_unlike_statement_fail", recipe=partial(_resealed, _claim(later_events=1)), unproven="C2")
+    yield false("claims_and_statement_end_at_false_fail", recipe=partial(_restated, _ends_at_false), unproven="C2")
+    yield false("claims_later_events_false_fail", recipe=partial(_restated, _claim(later_events=False)))
     yield false(
         "claims_without_member_fail", recipe=partial(_resealed, _json(CLAIMS, lambda it: _drop_member(it, "form")))
     )
@@ -331,6 +333,13 @@ def _false() -> Iterator[Row]:
     yield false("engine_verified_too_far_fail", recipe=partial(_resealed, too_far), invalid="R")
     other_profile = _json(ENGINE, lambda it: it.update(profile=f"sha256:{'0' * 64}"))
     yield false("engine_other_profile_fail", recipe=partial(_resealed, other_profile), invalid="R")
+
+
+def _ends_at_false(files: Files) -> None:
+    """Let a stream that ends at version 0 end at `false`, which is 0 in some languages."""
+    ends = cast("list[JsonObject]", claims(files)["ends"])
+    assert [end["ver"] for end in ends].count(0) == 1
+    claim(files, ends=[{**end, "ver": end["ver"] or False} for end in ends])
 
 
 def _patterns() -> Iterator[Row]:

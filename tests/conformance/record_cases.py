@@ -147,6 +147,18 @@ def _withheld(*, listed: bool = True, more: int = 0) -> Made:
     return Made(signed_again(files, log().signers["export"]), log().policy)
 
 
+def _listed_otherwise(member: str, value: Json) -> Made:
+    """Leave the body out, and list it with a value that is not what it equals in some languages."""
+    files = log().files
+    blob = _blob(files)
+    _hole(files)
+    hole: JsonObject = {"blob": blob.split("/")[2], "index": POLL, "part": 0, "role": "body"}
+    size = len(log().files[blob])
+    entry: Json = {**hole, "size": size, member: value}
+    claim(files, withheld=[entry])
+    return Made(signed_again(files, log().signers["export"]), log().policy)
+
+
 def _left_out(kind: str) -> Made:
     return Made(log().withheld[kind], log().policy)
 
@@ -202,6 +214,8 @@ def _kinds() -> Iterator[Row]:
     yield field("field_null_fail", recipe=partial(_field, tenant=None))
     yield field("field_list_of_another_type_fail", recipe=partial(_field, flags=[1]))
     yield field("field_ref_without_version_fail", recipe=partial(_field, answers={"c": "0" * 64, "stream": "ledger"}))
+    other = {"c": "0" * 64, "stream": f"task:{log().task}", "ver": True}  # which is version 1 to nobody
+    yield row("field_unknown_with_version_true", "2", partial(_field, zz=other))
     yield row("field_unknown", "2", partial(_field, zz=[{"any": None}]))
     yield none("record_of_no_type_fail", recipe=partial(_member, type=""))
 
@@ -247,6 +261,7 @@ def _holes() -> Iterator[Row]:
     for kind in ("headers", "blobs"):
         yield left(f"withheld_all_{kind}_notproven", recipe=partial(_left_out, kind))
     yield left("withheld_unlisted_fail", recipe=partial(_withheld, listed=False), invalid="X")
+    yield left("withheld_part_false_fail", recipe=partial(_listed_otherwise, "part", value=False), invalid="X")
     yield left("withheld_of_another_size_fail", recipe=partial(_withheld, more=1), invalid="X")
     yield row("withheld_listed_and_there_fail", "12, step 4", _listed_and_there, invalid="X")
 

@@ -58,7 +58,7 @@ def changed_holes(record: Record, role: str, parts: Sequence[Part], *, stated: b
     holes = record.data.get("holes")
     if stated or states_holes(record):
         then = holes.get(role, 0) if isinstance(holes, dict) else 0
-        return "" if found == then else f"has {_counted(found)} and was recorded with {then}"
+        return "" if type(then) is int and found == then else f"has {_counted(found)} and was recorded with {then}"
     if found and role in NEVER_CUT:
         return f"has {_counted(found)}, and such a blob is never cut"
     if found and found == len(parts) and record.blobs[role].kept == "all":
@@ -72,7 +72,7 @@ def erased_versions(record: Record) -> list[int]:
     found: list[int] = []
     for ref in listed if isinstance(listed, list) else ():
         match ref:
-            case {"stream": str(stream), "ver": int(ver)} if stream == record.stream and 0 <= ver < record.ver:
+            case {"stream": record.stream, "ver": int(ver)} if type(ver) is int and 0 <= ver < record.ver:
                 found.append(ver)
             case _:
                 pass

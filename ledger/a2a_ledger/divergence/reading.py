@@ -206,6 +206,11 @@ def json_object(body: bytes | None) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
+def same_json(one: Json, other: Json) -> bool:
+    """Say whether two values that were read from JSON are one, type for type: 1 is neither true nor 1.0."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 def leg_of(record: Record) -> Leg:
     """Read an inbound record's body and kept headers again, exactly as capture did (docs/format.md section 3)."""
     data = record.data

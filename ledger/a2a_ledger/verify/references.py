@@ -62,7 +62,7 @@ def references(value: Json) -> Iterator[tuple[str, int, str]]:
     """
     if isinstance(value, dict):
         stream, ver, c = value.get("stream"), value.get("ver"), value.get("c")
-        if isinstance(stream, str) and isinstance(ver, int) and isinstance(c, str):
+        if isinstance(stream, str) and type(ver) is int and isinstance(c, str):
             yield stream, ver, c
         for member in value.values():
             yield from references(member)

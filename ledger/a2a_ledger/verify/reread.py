@@ -27,6 +27,7 @@ from a2a_ledger.divergence.reading import (
     leg_of,
     members,
     request_leg_of,
+    same_json,
     text,
 )
 from a2a_ledger.events import EVENT_TYPES
@@ -152,7 +153,7 @@ def _within(record: Record, found: _Found, gap: str) -> Iterable[Difference]:
         return
     body, card = content(message, "body") or b"", content(record, "body") or b""
     said = (json_object(body) or {}).get("result")
-    if card != body and (said is None or said != json_object(card)):
+    if card != body and (said is None or not same_json(said, json_object(card))):
         yield Difference(f"its card is not that of the message at {message.n}", gap or _gap(message, ["body"]))
 
 

@@ -67,9 +67,10 @@ def check_claims(claimed: JsonObject, shown: Shown, checkpoint: Checkpoint, scop
 def listed(bundle: Bundle, withheld: Json, left_out: LeftOut) -> bool:
     """Say whether the bundle lists just these parts: in its claims, or in a file that these name by its digest."""
     if bundle.packed is None:
-        return withheld == left_out.first and len(left_out.first) == left_out.count
+        return canonical(withheld) == canonical([*left_out.first]) and len(left_out.first) == left_out.count
     digest = sha256(bundle.files[WITHHELD]).hexdigest() if WITHHELD in bundle.files else ""
-    return digest == left_out.digest and withheld == {"parts": left_out.count, "sha256": digest}
+    expected: JsonObject = {"parts": left_out.count, "sha256": digest}
+    return digest == left_out.digest and canonical(withheld) == canonical(expected)
 
 
 def _other(name: str, expected: JsonObject, claimed: JsonObject) -> bool:
