@@ -7,7 +7,7 @@ that it was frozen from, and the card fetches in its window. The order is the lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.codec import erased_versions
@@ -126,7 +126,7 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         lasting=_lasting(row, now),
         stuck=stuck,
         stall=stall,
-        who=_who(store, findings, contract),
+        who=_who(store, findings, contract, now),
         now=_served(row["state"])
         if any(record.data.get("side") == "server" for record in own)
         else _advice(row, findings, contract, stall, stuck=stuck, tried=bool(_cancels(own)))
@@ -229,7 +229,7 @@ def _took(answer: Record) -> bool:
     return answer.data.get("leg") != "error" and not refused
 
 
-def _who(store: Store, findings: list[Violation], contract: JsonObject | None) -> str:
+def _who(store: Store, findings: list[Violation], contract: JsonObject | None, now: datetime) -> str:
     """Say who left the contract and since when: by what is certain, and by the first sign."""
     if not findings:
         return "nobody that a rule of this version can name"
@@ -240,7 +240,8 @@ def _who(store: Store, findings: list[Violation], contract: JsonObject | None) -
     if first.data.get("rule") == "weaker-authorization":
         newer = f"the card of #{record.n}" if first.data.get("about") == "peer" else "a newer card"
         words = f"the task ran under less than {newer} asks; not established: when it changed"
-    said = f"{_party(first)}, #{record.n} at {record.at[11:19]}Z, {text(first.data, 'certainty')}: {words}"
+    day = "" if record.at[:10] == now.astimezone(UTC).date().isoformat() else f"{record.at[:10]} "
+    said = f"{_party(first)}, #{record.n} at {day}{record.at[11:19]}Z, {text(first.data, 'certainty')}: {words}"
     if first.data.get("rule") == "auth-demand":
         said += f"; the frozen contract offers {', '.join(offers(contract)) or 'no scheme'}"
     else:

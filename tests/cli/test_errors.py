@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import click
@@ -290,14 +291,31 @@ def test_text_of_the_wire_is_made_safe(text: str, shown: str) -> None:
     assert clean(text) == shown
 
 
+TODAY = datetime(2026, 9, 14, 23, 59, tzinfo=UTC)
+MIDNIGHT = datetime(2026, 9, 15, 1, 30, tzinfo=timezone(timedelta(hours=2)))
+"""Still the 14th in UTC."""
+
+
+@pytest.mark.parametrize(
+    ("at", "now", "shown", "to_the_millisecond"),
+    [
+        ("2026-09-14T09:00:01.002003Z", TODAY, "09:00:01", "09:00:01.002Z"),
+        ("2026-09-14T09:00:01.002003Z", MIDNIGHT, "09:00:01", "09:00:01.002Z"),
+        ("2026-09-13T09:00:01.002003Z", TODAY, "2026-09-13 09:00:01", "2026-09-13 09:00:01.002Z"),
+        ("2025-09-14T09:00:01.002003Z", TODAY, "2025-09-14 09:00:01", "2025-09-14 09:00:01.002Z"),
+        ("2026-09-15T00:00:00.000000Z", TODAY, "2026-09-15 00:00:00", "2026-09-15 00:00:00.000Z"),
+    ],
+)
+def test_a_time_has_its_date_where_that_is_not_today(
+    at: str, now: datetime, shown: str, to_the_millisecond: str
+) -> None:
+    assert (clock(at, now), clock(at, now, millis=True)) == (shown, to_the_millisecond)
+
+
 def test_small_spellings() -> None:
     assert [span(s) for s in (7, 60, 15_127, 200_000)] == ["7 s", "1 min", "4 h 12 min", "2 d 7 h"]
     assert short_hash("sha256:" + "ab" * 32) == "sha256:abababab…"
-    assert (short_hash(None), host(None), clock(None)) == ("-", "-", "-")
+    assert (short_hash(None), host(None), clock(None, TODAY)) == ("-", "-", "-")
     assert host("https://vendor.example:8443/card") == "vendor.example:8443"
-    assert (clock("2026-09-14T09:00:01.002003Z"), clock("2026-09-14T09:00:01.002003Z", millis=True)) == (
-        "09:00:01",
-        "09:00:01.002Z",
-    )
-    assert clock("yesterday\x07") == "yesterday\\u0007"
+    assert clock("yesterday\x07", TODAY) == "yesterday\\u0007"
     assert quoted("a  b\x00", 3) == '"a b…"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -27,8 +28,8 @@ def test_tasks_shows_who_works_on_what_under_which_contract(run: Run, ledger: Pa
     assert head.split("  ") and head.startswith("LOCAL")  # noqa: PT018 - one fact: the head
     assert [row.split()[1:] for row in rows] == [
         ["vendor.example", "-", "aborted", "-", "-", "none"],
-        ["vendor.example", "T2", "completed", "sha256:9c9c9c9c…", "09:00:13", "none"],
-        ["vendor.example", "T1", "input-required", "sha256:9c9c9c9c…", "09:00:03", "2"],
+        ["vendor.example", "T2", "completed", "sha256:9c9c9c9c…", "2026-09-14", "09:00:13", "none"],
+        ["vendor.example", "T1", "input-required", "sha256:9c9c9c9c…", "2026-09-14", "09:00:03", "2"],
     ]
 
 
@@ -76,10 +77,15 @@ def test_show_opens_with_who_since_and_now(run: Run, ledger: Path) -> None:
     assert first.startswith("T1 (")
     assert "at vendor.example: input-required for " in first
     assert first.endswith("STUCK: cannot go on, cannot be cancelled.")
-    assert who.startswith("WHO      the peer, #13 at 09:00:09Z, certain: TLS alert certificate_required")
+    assert who.startswith("WHO      the peer, #13 at 2026-09-14 09:00:09Z, certain: TLS alert certificate_required")
     assert "the frozen contract offers oauth. First sign #11 (auth-demand, suspected)" in who
     assert now.startswith("NOW      ask the peer to accept oauth or to cancel.")
-    assert lines[3].split(maxsplit=2) == ["#7", "09:00:03.000Z", "->        SendMessage m1  oauth credential #b41f"]
+    assert lines[3].split(maxsplit=3) == [
+        "#7",
+        "2026-09-14",
+        "09:00:03.000Z",
+        "->        SendMessage m1  oauth credential #b41f",
+    ]
     assert any("violation auth-demand, about: peer, certain, shown by #6 and #13" in line for line in lines)
 
 
@@ -148,6 +154,16 @@ def test_would_reject_says_what_enforce_would_have_refused(run: Run, ledger: Pat
         assert (refused.exit_code, refused.stderr.startswith("Error: --since: ")) == (2, True)
     everything = run("--ledger", ledger, "violations", "--would-reject", "--since", "0900-01-01T00:00:00Z")
     assert everything.stdout.splitlines()[-1].startswith("1 of 5 messages ")
+
+
+@pytest.mark.parametrize("words", [["tasks"], ["show", "T1"]], ids=" ".join)
+def test_a_time_of_another_day_has_its_date(run: Run, ledger: Path, words: list[str]) -> None:
+    text = run("--ledger", ledger, *words).stdout
+    days = re.findall(r"(?:(\d{4}-\d\d-\d\d) )?09:00:\d\d", text)  # what was found was recorded just now
+    assert len(days) > 1
+    assert set(days) == {"2026-09-14"}
+    told = run("--ledger", ledger, "--format", "json", *words).stdout
+    assert re.search(r'"(?:sent_)?at": "2026-09-14T\d\d:\d\d:\d\d\.\d{6}Z"', told)
 
 
 def test_violations_can_be_grouped_and_narrowed_to_a_task(run: Run, ledger: Path) -> None:

@@ -87,7 +87,7 @@ def violations(  # noqa: PLR0913 - one argument an option
         if group:
             _print_groups(session, _grouped(listed, _urls(store)))
         else:
-            _print(session, listed)
+            _print(session, listed, ledger.clock())
         if would_reject and not session.as_json:
             rejected = len({violation.trigger for violation in listed})
             total = found.count_messages(store, since=start_at)
@@ -98,7 +98,7 @@ def violations(  # noqa: PLR0913 - one argument an option
             if size > position:
                 new = [violation for violation in found.violations(store, start=position) if wanted(violation)]
                 position = size
-                _print(session, new, head=False)
+                _print(session, new, ledger.clock(), head=False)
     context.exit(DISPROVED if any(not violation.acknowledged for violation in listed) else 0)
 
 
@@ -173,7 +173,7 @@ def _say_lag(ledger: ContractLedger) -> None:
     note(f"The verifier has not looked at the last {counted(lag, 'event')} yet; {way}.")
 
 
-def _print(session: Session, listed: list[Violation], *, head: bool = True) -> None:
+def _print(session: Session, listed: list[Violation], today: datetime, *, head: bool = True) -> None:
     if session.as_json:
         for violation in listed:
             print_json(violation.to_json())
@@ -181,7 +181,7 @@ def _print(session: Session, listed: list[Violation], *, head: bool = True) -> N
     columns = ["#", "AT (UTC)", "RULE", "ABOUT", "CERTAINTY", "TASK", "SHOWN BY", "ACK"]
     dropped = ("SHOWN BY", "AT (UTC)", "ACK", "ABOUT", "CERTAINTY")
     if listed:
-        print_table(columns, [_cells(violation) for violation in listed], drop=dropped, head=head)
+        print_table(columns, [_cells(violation, today) for violation in listed], drop=dropped, head=head)
     elif head:
         note("No finding matches.")
 
@@ -218,14 +218,14 @@ def _urls(store: Store) -> dict[str, str | None]:
     return {row["peer"]: row["url"] for row in rows}
 
 
-def _cells(violation: Violation) -> list[str]:
+def _cells(violation: Violation, today: datetime) -> list[str]:
     line = violation.to_json()
     evidence = line["evidence"]
     shown = ", ".join(f"#{index}" for index in evidence) if isinstance(evidence, list) else ""
     task = violation.data.get("task")
     return [
         f"#{violation.record.n}",
-        clock(violation.record.at),
+        clock(violation.record.at, today),
         clean(str(line["rule"])),
         clean(str(line["about"])),
         clean(str(line["certainty"])),

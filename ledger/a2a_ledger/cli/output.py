@@ -12,6 +12,7 @@ import os
 import sys
 import unicodedata
 from contextlib import contextmanager
+from datetime import UTC
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from a2a_ledger.commands import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from datetime import datetime
 
 _HASH_SHOWN = len("sha256:") + 8
 _ID_SHOWN = 8
@@ -70,11 +72,18 @@ def counted(number: int, name: str) -> str:
     return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
-def clock(at: str | None, *, millis: bool = False) -> str:
-    """Return the time of day of a record's time, UTC."""
+def clock(at: str | None, now: datetime, *, millis: bool = False) -> str:
+    """Return the time of day of a record's time, UTC, behind its date where that is not today.
+
+    Args:
+        at: as it is recorded, RFC 3339 in UTC.
+        now: tells which day is today, in UTC.
+        millis: to the millisecond.
+    """
     if not at or len(at) < len("2026-01-01T00:00:00") or at[10] != "T":
         return clean(at) if at else "-"
-    return clean(at[11:23] + "Z" if millis and at[19] == "." else at[11:19])
+    time = at[11:23] + "Z" if millis and at[19] == "." else at[11:19]
+    return clean(time if at[:10] == now.astimezone(UTC).date().isoformat() else f"{at[:10]} {time}")
 
 
 def span(seconds: float) -> str:

@@ -143,8 +143,8 @@ def tasks(  # noqa: PLR0913 - one argument an option
                 print_json(told if why is None else {**told, "stalls": why})
             return
         columns = ["LOCAL", "PEER", "PEER'S ID", "STATE", "CONTRACT", "SENT (UTC)", "FINDINGS"]
-        shown = _id_length([row["task"] for row in page])
-        print_table(columns, [_task_cells(row, shown) for row in page], styles=_STATE_STYLES, drop=_TASK_DROPPED)
+        shown, today = _id_length([row["task"] for row in page]), ledger.clock()
+        print_table(columns, [_task_cells(row, shown, today) for row in page], styles=_STATE_STYLES, drop=_TASK_DROPPED)
         for row in page if stalled else ():
             for reason in stalls[row["task"]].reasons:
                 click.echo(f"{row['task'][:shown]}  {_why(reason)}")
@@ -180,7 +180,7 @@ def show(context: click.Context, session: Session, *, task_id: str, follow: bool
             print_json(story.to_json())
         else:
             _print_head(story, keyless=ledger.home is not None and not ledger.home.key_files())
-            _print_lines(story, after=-1)
+            _print_lines(story, ledger.clock(), after=-1)
         _say_damage(session, story)
         while follow:
             last = story.lines[-1].record.n if story.lines else -1
@@ -191,7 +191,7 @@ def show(context: click.Context, session: Session, *, task_id: str, follow: bool
                     if line.record.n > last:
                         print_json(line.to_json())
             else:
-                _print_lines(story, after=last)
+                _print_lines(story, ledger.clock(), after=last)
     context.exit(DISPROVED if story.damage else 0)
 
 
@@ -313,14 +313,14 @@ def _id_length(ids: list[str]) -> int:
     return next((n for n in _PREFIXES if len({i[:n] for i in ids}) == len(set(ids))), len(max(ids, default="")))
 
 
-def _task_cells(row: TaskRow, shown: int) -> list[str]:
+def _task_cells(row: TaskRow, shown: int, today: datetime) -> list[str]:
     return [
         row["task"][:shown],
         host(row["peer_url"]) if row["peer_url"] else row["peer"][:8],
         clean(row["peer_task"] or "-"),
         clean(row["state"]),
         short_hash(row["contract"]),
-        clock(row["sent_at"]),
+        clock(row["sent_at"], today),
         str(row["findings"]) if row["findings"] else "none",
     ]
 
@@ -364,12 +364,12 @@ def _print_head(story: Story, *, keyless: bool) -> None:
     click.echo(f"NOW      {clean(placed(story.now, place()))}")
 
 
-def _print_lines(story: Story, *, after: int) -> None:
+def _print_lines(story: Story, today: datetime, *, after: int) -> None:
     width = len(str(story.lines[-1].record.n)) + 1 if story.lines else 0
     colours = {"violation": "red", "aborted": "yellow", "frozen": "cyan", "rebuilt": "cyan", "this side": "yellow"}
     for line in story.lines:
         if line.record.n <= after:
             continue
         kind = styled(f"{line.kind:<9}", fg=colours[line.kind]) if line.kind in colours else f"{line.kind:<9}"
-        at = clock(line.record.at, millis=True)
+        at = clock(line.record.at, today, millis=True)
         click.echo(f"  {f'#{line.record.n}':>{width}} {at} {kind} {clean(line.words)}")
