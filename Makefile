@@ -43,11 +43,14 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/a2a-ledger bench
 
-# Kills the primary of a cluster under load: Patroni, etcd and PostgreSQL, on loopback. KILLS=1 FREEZES=0 is its short form.
+# Takes the primary of a cluster away under load: Patroni, etcd and PostgreSQL. The last two take root and namespaces.
+# KILLS=1 FREEZES=0 CUTS=0 FULL_DISKS=0 is its short form.
 KILLS := 5
 FREEZES := 1
+CUTS := 1
+FULL_DISKS := 1
 chaos: $(READY)
-	$(BIN)/python -m tests.chaos.drill --kills $(KILLS) --freezes $(FREEZES)
+	$(BIN)/python -m tests.chaos.drill --kills $(KILLS) --freezes $(FREEZES) --cuts $(CUTS) --full-disks $(FULL_DISKS)
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and ensurepip was found; name one: make PYTHON=/path/to/python3"; exit 2; }

@@ -15,6 +15,7 @@ LedgerError
 ├── StoreError                  the database, the key store or the mark
 │   ├── ConflictError           somebody else recorded this first
 │   ├── BusyError               a lock was held longer than the time-out
+│   ├── DiskFullError           there is no room for what was to be written
 │   ├── UnreachableError        the database server does not answer: a write may have been done or not
 │   ├── ReadOnlyError           this ledger was opened without the right or the keys to write
 │   ├── MissingKeysError        a database without its key store, or the reverse
@@ -109,6 +110,10 @@ class ConflictError(StoreError):
 
 class BusyError(StoreError):
     """A lock on the database was held longer than the time-out."""
+
+
+class DiskFullError(StoreError):
+    """There is no room on the disk of the database: nothing was written, and the same call can be made again."""
 
 
 class UnreachableError(StoreError):

@@ -82,9 +82,9 @@ class HeadSigner:
         with self._mark.exclusive(patience=patience) as held:
             newest = self._store.latest_checkpoint()  # before the size: what is signed meanwhile may be larger than it
             before = newest[1] if newest else None
-            size = self._store.recorder.settled_size()
+            size, root = self._store.settled_root()
             self._store.check_open(self._checked, size)
-            head = Checkpoint(self._store.origin, size, self._store.root(size))
+            head = Checkpoint(self._store.origin, size, root)
             note = sign_checkpoint(head, self._signer())  # no rotation comes in between: it holds the mark as well
             held.advance(note, head, lambda old: self._prove(old, head), before if self._shared else None)
             with self._store.transaction() as session:

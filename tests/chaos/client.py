@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from a2a_ledger.errors import BusyError, UnreachableError
+from a2a_ledger.errors import BusyError, DiskFullError, UnreachableError
 from a2a_ledger.ledger import ContractLedger
 from tests.store.facts import message
 
@@ -44,22 +44,28 @@ def main() -> None:
 
 
 def _record(ledger: ContractLedger, out: TextIO, stopping: threading.Event) -> None:
-    """Write a line for each acknowledged event: when, its message id, its place, its c, and how often it was asked."""
+    """Write a line for each acknowledged event: when, its message id, its place, its c.
+
+    Then how often it was asked for, and how often it was refused because a disk was full.
+    """
     task = ledger.new_task()
     count = 0
     while not stopping.is_set():
         name = f"{task}-{count}"
         draft = message(f"task:{task}", name)
-        asked = 0
+        asked = refused = 0
         while True:
             asked += 1
             try:
                 (at,) = ledger.append([draft])
             except (UnreachableError, BusyError):
                 time.sleep(_AGAIN)
+            except DiskFullError:
+                refused += 1
+                time.sleep(_AGAIN)
             else:
                 break
-        out.write(json.dumps([time.time(), name, at.n, at.c, asked]) + "\n")
+        out.write(json.dumps([time.time(), name, at.n, at.c, asked, refused]) + "\n")
         out.flush()
         count += 1
         time.sleep(_PACE)

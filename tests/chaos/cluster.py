@@ -1,4 +1,4 @@
-"""Three PostgreSQL servers under Patroni with etcd, on loopback, thrown away at the end.
+"""Three PostgreSQL servers under Patroni with etcd, thrown away at the end.
 
 Everything runs as user postgres, as PostgreSQL refuses root, or as whoever runs this if that is not root. Ports are
 free ones. A failover takes some five seconds: Patroni's times are as short as they work.
@@ -21,11 +21,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.chaos import disks
 from tests.chaos.processes import alive, ended, started, tree
 from tests.postgres_server import programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.chaos.network import Network
 
 NODES = (1, 2, 3)
 WAIT = 180.0
@@ -44,9 +47,16 @@ def missing() -> list[str]:
 
 
 class Cluster:
-    """One cluster; `up` starts it, `down` leaves nothing behind."""
+    """One cluster; `up` starts it, `down` leaves nothing behind.
 
-    def __init__(self) -> None:
+    Args:
+        network: Where its nodes are.
+        own_disks: Whether each server's files lie on a file system of their own, which can be filled.
+    """
+
+    def __init__(self, network: Network, *, own_disks: bool) -> None:
+        self._network = network
+        self._own_disks = own_disks
         self.folder = Path(tempfile.mkdtemp(prefix="a2a-ledger-ha-"))
         self._postgres, self._rest, self._etcd, self._peers = _free_ports(4)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -54,7 +64,7 @@ class Cluster:
     @property
     def url(self) -> str:
         """Return the url by which clients find whichever server takes writes."""
-        hosts = ",".join(_address(node) for node in NODES)
+        hosts = ",".join(map(self._network.address, NODES))
         return f"postgresql:///postgres?user={_SUPERUSER}&host={hosts}&port={self._postgres}&connect_timeout=2"
 
     # ---- from the beginning to the end
@@ -63,7 +73,9 @@ class Cluster:
         """Start everything; return when one server leads, the others follow, and one of them confirms commits."""
         for node in NODES:
             place = self._place(node)
-            place.mkdir()
+            (place / "disk").mkdir(parents=True)
+            if self._own_disks:
+                disks.mount(place / "disk")
             (place / "patroni.yml").write_text(json.dumps(self._settings(node)))  # JSON is YAML
         if not os.geteuid():
             owner = pwd.getpwnam("postgres")
@@ -92,14 +104,21 @@ class Cluster:
             if left is not None:
                 _signal(left, signal.SIGQUIT)
                 ended([left], 30)
+        self._network.close()
+        for node in NODES if self._own_disks else ():
+            subprocess.run(["umount", "--lazy", self.disk(node)], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, node: int) -> None:
         """Start a node that was killed, or for the first time."""
         place = self._place(node)
         self._running[f"patroni{node}"] = started(
-            ["patroni", str(place / "patroni.yml")], place / "patroni.log", self.folder
+            ["patroni", str(place / "patroni.yml")], place / "patroni.log", self.folder, self._network.at(node)
         )
+
+    def disk(self, node: int) -> Path:
+        """Return the folder in which the files of a node's server lie, and nothing else."""
+        return self._place(node) / "disk"
 
     # ---- faults
 
@@ -176,7 +195,7 @@ class Cluster:
 
     def _postmaster(self, node: int) -> int | None:
         """Return the process of a node's server; its file may name one that is long gone, so it is looked at."""
-        data = self._place(node) / "data"
+        data = self.disk(node) / "data"
         with suppress(OSError, ValueError, IndexError):
             pid = int((data / "postmaster.pid").read_text().split()[0])
             if Path(f"/proc/{pid}/cwd").readlink() == data and alive(pid):
@@ -192,7 +211,7 @@ class Cluster:
     def _ask(self, node: int, path: str) -> tuple[int, dict[str, Any]]:
         """Return status and answer of a node's Patroni; 0 where it does not answer."""
         try:
-            with _http.open(f"http://{_address(node)}:{self._rest}{path}", timeout=1) as answer:
+            with _http.open(f"http://{self._network.address(node)}:{self._rest}{path}", timeout=1) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as refused:
             with refused:
@@ -201,20 +220,21 @@ class Cluster:
             return 0, {}
 
     def _start_etcd(self, node: int) -> None:
-        here, peer = (f"http://{_address(node)}:{port}" for port in (self._etcd, self._peers))
-        everyone = ",".join(f"e{other}=http://{_address(other)}:{self._peers}" for other in NODES)
+        here, peer = (f"http://{self._network.address(node)}:{port}" for port in (self._etcd, self._peers))
+        everyone = ",".join(f"e{other}=http://{self._network.address(other)}:{self._peers}" for other in NODES)
         command = ["etcd", "--name", f"e{node}", "--data-dir", str(self.folder / f"etcd{node}")]
         command += ["--listen-client-urls", here, "--advertise-client-urls", here]
         command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", everyone]
         command += ["--heartbeat-interval", "100", "--election-timeout", "1000", "--pre-vote", "--logger", "zap"]
-        self._running[f"etcd{node}"] = started(command, self.folder / f"etcd{node}.log", self.folder)
+        log = self.folder / f"etcd{node}.log"
+        self._running[f"etcd{node}"] = started(command, log, self.folder, self._network.at(node))
 
     def _settings(self, node: int) -> dict[str, Any]:
-        here, place, bin_dir = _address(node), self._place(node), programs()
+        here, place, bin_dir = self._network.address(node), self._place(node), programs()
         return {
             "scope": "ledger",
             "name": f"n{node}",
-            "etcd3": {"hosts": [f"{_address(other)}:{self._etcd}" for other in NODES]},
+            "etcd3": {"hosts": [f"{self._network.address(other)}:{self._etcd}" for other in NODES]},
             "restapi": {"listen": f"{here}:{self._rest}", "connect_address": f"{here}:{self._rest}"},
             "bootstrap": {
                 "dcs": {
@@ -229,13 +249,13 @@ class Cluster:
             "postgresql": {
                 "listen": f"{here}:{self._postgres}",
                 "connect_address": f"{here}:{self._postgres}",
-                "data_dir": str(place / "data"),
+                "data_dir": str(self.disk(node) / "data"),
                 "bin_dir": str(bin_dir),
                 "pgpass": str(place / "pgpass"),
                 "basebackup": [{"checkpoint": "fast"}],
                 "remove_data_directory_on_rewind_failure": True,
                 "remove_data_directory_on_diverged_timelines": True,
-                "pg_hba": [f"host {kind} all 127.0.0.0/8 trust" for kind in ("all", "replication")],
+                "pg_hba": [f"host {kind} all {self._network.trusted} trust" for kind in ("all", "replication")],
                 "authentication": {
                     "superuser": {"username": _SUPERUSER},
                     "replication": {"username": _REPLICATOR},
@@ -261,10 +281,6 @@ _PARAMETERS = {
     "wal_retrieve_retry_interval": "200ms",
     "wal_receiver_status_interval": "1s",
 }
-
-
-def _address(node: int) -> str:
-    return f"127.0.0.{10 + node}"
 
 
 def _free_ports(count: int) -> list[int]:

@@ -8,9 +8,16 @@ import time
 from pathlib import Path
 
 
-def started(command: list[str], log: Path, home: Path) -> subprocess.Popen[bytes]:
-    """Start a server that ends when this process does: as user postgres where this one is root."""
-    front = ["setpriv", "--pdeathsig=TERM"]
+def started(command: list[str], log: Path, home: Path, at: list[str]) -> subprocess.Popen[bytes]:
+    """Start a server that ends when this process does: as user postgres where this one is root.
+
+    Args:
+        command: The server.
+        log: The file for what it says.
+        home: Its home directory.
+        at: What has to stand before the command so that it runs in the right place.
+    """
+    front = [*at, "setpriv", "--pdeathsig=TERM"]
     if not os.geteuid():
         front += ["--reuid=postgres", "--regid=postgres", "--init-groups"]
     with log.open("ab") as out:

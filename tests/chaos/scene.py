@@ -43,6 +43,7 @@ class Acknowledged(NamedTuple):
     n: int
     c: str
     asked: int
+    refused: int
 
 
 class Scene:

@@ -16,6 +16,7 @@ import pytest
 from a2a_ledger.cli.unfinished import VERIFIER
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.store import Server
+from tests.chaos.processes import tree
 from tests.cli.test_errors import COMMAND
 from tests.projections.logbook import Logbook
 
@@ -115,3 +116,98 @@ def test_the_verb_rides_through_the_loss_of_every_connection(ledger: ContractLed
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=WAIT)
     assert (process.returncode, said.splitlines()[-1]) == (130, "Interrupted.")
+
+
+ENDS = 10.0
+"""Seconds for a process to end: two, and what a busy machine adds; it would wait for a server for 30."""
+
+SIGNALS = [(signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 130)]
+
+
+def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
+    """Send a signal; return what the process ended with, in time, and what it said."""
+    begun = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=WAIT)
+    assert time.monotonic() - begun < ENDS
+    assert "Traceback" not in said
+    return process.returncode, said
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_signal_ends_it_and_another_process_takes_over_at_once(
+    ledger: ContractLedger, postgres: PostgresServer, number: int, code: int
+) -> None:
+    log = Logbook(store=ledger.store)
+    with following(ledger, "one") as one, following(ledger, "two") as two:
+        first = until_holder(postgres, {"one", "two"})
+        log.stuck()
+        judged(ledger, 1)
+        (other,) = {"one", "two"} - {first}
+        running = {"one": one, "two": two}
+        standing_by = running[other].stderr
+        assert standing_by is not None
+        standing_by.readline()
+        begun = time.monotonic()
+        assert ended(running[first], number)[0] == code
+        until_holder(postgres, {other})
+        assert time.monotonic() - begun < ENDS
+        assert ended(running[other], number)[0] == code
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_signal_ends_one_that_stands_by(
+    ledger: ContractLedger, postgres: PostgresServer, number: int, code: int
+) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as owner:
+        schema = ledger.store.recorder.fence and ledger.settings.store.schema
+        owner.execute(f"SELECT pg_advisory_lock(1093815370, '{schema}.ledger_events'::regclass::oid::integer)".encode())
+        with following(ledger, "one") as one:
+            assert one.stderr is not None
+            assert one.stderr.readline() == "Another process follows this ledger; this one stands by.\n"
+            assert ended(one, number)[0] == code
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_signal_ends_one_that_waits_for_a_lock_and_its_fence_is_free(
+    ledger: ContractLedger, postgres: PostgresServer, number: int, code: int
+) -> None:
+    waits = (
+        "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+        " WHERE NOT l.granted AND a.application_name = 'one'"
+    )
+    with following(ledger, "one") as one, psycopg.connect(postgres.url, autocommit=True) as owner:
+        until_holder(postgres, {"one"})
+        Logbook(store=ledger.store).stuck()
+        judged(ledger, 1)
+        with psycopg.connect(postgres.url) as greedy:
+            greedy.execute(f"LOCK TABLE {ledger.settings.store.schema}.ledger_tracking".encode())
+            deadline = time.monotonic() + WAIT
+            ledger.new_task()
+            Logbook(store=ledger.store).stuck()
+            while owner.execute(waits).fetchall() == [(0,)]:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert ended(one, number)[0] == code
+            while owner.execute(HOLDER).fetchall():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_signal_ends_one_whose_server_does_not_answer(
+    ledger: ContractLedger, postgres: PostgresServer, number: int, code: int
+) -> None:
+    with following(ledger, "one") as one:
+        until_holder(postgres, {"one"})
+        server = int((postgres.folder / "data" / "postmaster.pid").read_text().split()[0])
+        stopped = [server, *tree(server)]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(1)  # it asks the server four times a second, so it waits for an answer now
+            assert ended(one, number)[0] == code
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)

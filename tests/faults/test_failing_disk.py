@@ -45,5 +45,5 @@ def test_a_full_disk_is_called_one(disk: Path, tmp_path: Path) -> None:
     outcome = refused(disk, tmp_path, "append", errno.ENOSPC, "on")
     database = tmp_path / "audit" / "ledger.db"
     assert outcome.ends[0] == (
-        f"StoreError: expected room on the disk for {database}, found it full; nothing was written"
+        f"DiskFullError: expected room on the disk for {database}, found it full; nothing was written"
     )

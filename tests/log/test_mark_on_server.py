@@ -109,16 +109,16 @@ def test_of_two_signers_at_once_the_second_signs_over_the_first(
     """The other signs after this one has looked at the newest head and before it keeps its own."""
     one, other, stream = two
     one.append([message(stream)])
-    real, notes = one.store.recorder.settled_size, list[str]()
+    real, notes = one.store.settled_root, list[str]()
 
-    def outrun() -> int:
-        size = real()
+    def outrun() -> tuple[int, bytes]:
+        settled = real()
         if not notes:
             other.append([message(stream)])
             notes.append(other.sign_checkpoint())
-        return size
+        return settled
 
-    monkeypatch.setattr(one.store.recorder, "settled_size", outrun)
+    monkeypatch.setattr(one.store, "settled_root", outrun)
     assert [size_of(note) for note in (one.sign_checkpoint(), *notes)] == [7, 7]
     assert one.store.latest_checkpoint() == (7, notes[0])
 

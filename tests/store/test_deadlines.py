@@ -181,9 +181,9 @@ def test_a_head_is_signed_over_nothing_that_one_machine_alone_has(store: Store, 
         waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         until(lambda: True if owner.execute(waiting).fetchall() and store.size() == 1 else None)
         with pytest.raises(UnreachableError):
-            store.recorder.settled_size()
+            store.settled_root()
     sessions_of(store).timeout = 30.0
-    assert store.recorder.settled_size() == 1
+    assert store.settled_root()[0] == 1
 
 
 def test_a_head_that_waits_is_no_head_where_its_wait_was_cancelled(store: Store, served: Where) -> None:
@@ -192,7 +192,7 @@ def test_a_head_that_waits_is_no_head_where_its_wait_was_cancelled(store: Store,
 
     def settle() -> None:
         try:
-            store.recorder.settled_size()
+            store.settled_root()
         except UnreachableError as error:
             found.append(error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,11 @@ from a2a_ledger.cli.output import note, print_json
 from a2a_ledger.cli.session import pass_session, server_of
 from a2a_ledger.cli.verb import Verb
 from a2a_ledger.commands import command
-from a2a_ledger.errors import UnreachableError, UsageError
+from a2a_ledger.errors import BusyError, DiskFullError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
+    from a2a_ledger.cli.stopping import Stopping
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.store.fence import Fence
 
@@ -112,37 +112,52 @@ def follow(context: click.Context, session: Session, *, once: bool, from_start: 
     For a ledger that others write to: it keeps up until it is interrupted, or catches up once. Of several that keep
     up, one works and the others stand by. Exit 3 if a key is not here that this needs: keys/statement.pem to sign
     findings, keys/log.pem to sign heads.
+
+    SIGTERM, SIGHUP and Ctrl-C end it within two seconds, also where no server answers or a lock is waited for, and
+    another one takes over at once. Exit 0 then, or 130 after Ctrl-C.
     """
     from a2a_ledger.cli.scraping import scraped  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.stopping import stopped_by_signals  # noqa: PLC0415 - same
 
     if once and metrics is not None:
         raise UsageError("--metrics: expected no --once beside it: a process that stops cannot be scraped")
-    with session.writing(follow=False) as ledger, scraped(ledger, metrics) as scrape:
-        if scrape is not None:
-            note(f"Metrics for Prometheus: {scrape}")
-        if once:
+    if once:
+        with session.writing(follow=False) as ledger:
             told = _catch_up(session, ledger, from_start=from_start)
             for line in told:
                 note(line)
             context.exit(UNDECIDED if told else 0)
+    with (
+        stopped_by_signals() as stopping,
+        session.writing(follow=False) as ledger,
+        scraped(ledger, metrics) as scrape,
+    ):
+        if scrape is not None:
+            note(f"Metrics for Prometheus: {scrape}")
         ledger.anchor_regularly()
-        if _keep_up(session, ledger, from_start=from_start):
+        if _keep_up(session, ledger, stopping, from_start=from_start):
             context.exit(UNDECIDED)
+    if stopping.code:
+        raise click.Abort
 
 
-def _keep_up(session: Session, ledger: ContractLedger, *, from_start: bool) -> bool:
-    """Follow until it is interrupted, through losses of the server; return True where the key for it is missing."""
+def _keep_up(session: Session, ledger: ContractLedger, stopping: Stopping, *, from_start: bool) -> bool:
+    """Follow until it is told to stop, through losses of the server and a full disk.
+
+    Returns:
+        True where the key for it is missing.
+    """
     from a2a_ledger.followers import fence_of  # noqa: PLC0415 - as below
 
     fence = fence_of(ledger)
     told: list[str] = []
     met = ""  # what keeps it from following, said once
     try:
-        while True:
+        while not stopping:
             try:
                 if not fence.take():
                     met = _said_once("Another process follows this ledger; this one stands by.", met)
-                    time.sleep(_STAND_BY_SECONDS)
+                    stopping.wait(_STAND_BY_SECONDS)
                     continue
                 size = ledger.store.size()
                 undone = _catch_up(session, ledger, from_start=from_start, fence=fence)
@@ -152,11 +167,12 @@ def _keep_up(session: Session, ledger: ContractLedger, *, from_start: bool) -> b
                 told = undone
                 if undone and ledger.statement_signer is None:
                     return True
-                while ledger.store.size() == size and fence.holds():
-                    time.sleep(_FOLLOW_SECONDS)
-            except UnreachableError as error:
+                while ledger.store.size() == size and fence.holds() and not stopping.wait(_FOLLOW_SECONDS):
+                    pass
+            except (UnreachableError, BusyError, DiskFullError) as error:
                 met = _said_once(f"{error}. It is tried again.", met)
-                time.sleep(_STAND_BY_SECONDS)
+                stopping.wait(_STAND_BY_SECONDS)
+        return False
     finally:
         fence.let_go()
 

@@ -159,8 +159,8 @@ class Recorder(Protocol):
         """Return the newest row id, None for an empty log."""
         ...
 
-    def settled_size(self) -> int:
-        """Return how many events the loss of one machine does not take away: what a head may be signed over."""
+    def settled(self) -> AbstractContextManager[tuple[int, Session]]:
+        """Lend how many events the loss of one machine does not take away, and a session in which they are read."""
         ...
 
     def close(self) -> None:

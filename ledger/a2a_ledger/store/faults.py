@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from a2a_ledger.errors import BusyError, ConflictError, LedgerError, ReadOnlyError, StoreError
+from a2a_ledger.errors import BusyError, ConflictError, DiskFullError, LedgerError, ReadOnlyError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -34,7 +34,11 @@ _MEANINGS: dict[int, tuple[type[LedgerError], str, str]] = {
     sqlite3.SQLITE_NOTADB: _DAMAGED,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_CONSTRAINT: (ConflictError, "somebody else recorded this first in {place}: {error}", ""),
-    sqlite3.SQLITE_FULL: (StoreError, "expected room on the disk for {place}, found it full; nothing was written", ""),
+    sqlite3.SQLITE_FULL: (
+        DiskFullError,
+        "expected room on the disk for {place}, found it full; nothing was written",
+        "",
+    ),
 }
 
 

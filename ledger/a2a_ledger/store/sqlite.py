@@ -7,6 +7,7 @@ One class plays every role, so that violations land in the log that they judge. 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from eventsourcing.persistence import (
@@ -39,7 +40,7 @@ from a2a_ledger.store.subscription import PollingSubscription
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from eventsourcing.domain import TAggregateID
     from eventsourcing.persistence import Transcoder
@@ -193,9 +194,12 @@ class LedgerRecorder(SQLiteProcessRecorder):
             found: tuple[int | None] = connection.execute("SELECT max(rowid) FROM ledger_events").fetchone()
             return found[0]
 
-    def settled_size(self) -> int:
-        """Return the number of events: what is committed is on this machine's disk, and nowhere else."""
-        return self.max_notification_id() or 0
+    @contextmanager
+    def settled(self) -> Generator[tuple[int, sqlite3.Connection]]:
+        """Lend the number of events, and a connection: what is committed is on this disk, and nowhere else."""
+        with self._connections.reading() as connection:
+            found: tuple[int | None] = connection.execute("SELECT max(rowid) FROM ledger_events").fetchone()
+            yield found[0] or 0, connection
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[ApplicationRecorder]:
         """Return a subscription that asks for news every 20 ms."""

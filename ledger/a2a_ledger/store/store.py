@@ -231,6 +231,15 @@ class Store:
         with self._tree(size) as (tiles, held):
             return merkle.root_at(held, tiles.node)
 
+    def settled_root(self) -> tuple[int, bytes]:
+        """Return the size and root of the tree that a head may be signed over, both as one server has them.
+
+        Raises:
+            UnreachableError: No server answers, or no standby has these events.
+        """
+        with self.recorder.settled() as (size, session):
+            return size, merkle.root_at(size, TileReader(session, self.origin, size).node)
+
     def inclusion(self, n: int, size: int) -> list[bytes]:
         """Prove that leaf n is in the tree of the first `size` leaves (RFC 9162 section 2.1.3).
 

@@ -16,6 +16,7 @@ import psycopg
 from a2a_ledger.errors import (
     BusyError,
     ConflictError,
+    DiskFullError,
     LedgerError,
     ReadOnlyError,
     RollbackError,
@@ -104,7 +105,7 @@ _MEANINGS: tuple[tuple[str, type[LedgerError], str, str], ...] = (
         "expected to be allowed to do this in {place}, found that this role is not: {error}",
         "see docs/postgresql.md for what a writer and a reader are granted",
     ),
-    ("53100", StoreError, "expected room on the disk of {place}, found it full; nothing was written", ""),
+    ("53100", DiskFullError, "expected room on the disk of {place}, found it full; nothing was written", ""),
     ("53", BusyError, "{place} has no room for this just now: {error}", "try again: nothing was written"),
     ("57014", BusyError, "{place} was told to stop doing this: {error}", "try again: nothing was written"),
 )

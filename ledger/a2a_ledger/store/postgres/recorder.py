@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -34,8 +35,9 @@ from a2a_ledger.store.postgres.subscription import ListeningSubscription
 from a2a_ledger.store.postgres.writer import LOSSES, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
+    from a2a_ledger.store.database import Session
     from a2a_ledger.store.group import Call
     from a2a_ledger.store.placing import Appended, Item, StreamKeys
     from a2a_ledger.store.postgres.sessions import Sessions
@@ -98,12 +100,14 @@ class LedgerRecorder(ProcessRecorder):
         self.group.close()
         self.fence.close()
 
-    def settled_size(self) -> int:
-        """Return the number of events that a synchronous standby has as well, where there is one.
+    @contextmanager
+    def settled(self) -> Generator[tuple[int, Session]]:
+        """Lend the number of events that a synchronous standby has as well, where there is one, and a session to them.
 
         What a reader sees on a primary may be on no other machine: a wait for the standby may have been cut short,
         or the server started again after a crash. So this writes a message to the write-ahead log behind all that it
-        sees, and its commit waits for the standby.
+        sees, and its commit waits for the standby. Of several hosts that one is lent whose commit was confirmed:
+        another one may have been deposed, and have other events in the same places.
 
         Raises:
             UnreachableError: No server answers, or no standby has it.
@@ -111,10 +115,10 @@ class LedgerRecorder(ProcessRecorder):
         until = time.monotonic() + self._sessions.timeout
         with translated(self._sessions.name), self._sessions.lent(until) as line:
             line.warned = False
-            found = line.execute(_SETTLE).fetchone()
-        if line.warned:
-            raise not_replicated(self._sessions.name)
-        return cast("tuple[int]", found)[0]
+            (size, _) = line.execute(_SETTLE).fetchone()
+            if line.warned:
+                raise not_replicated(self._sessions.name)
+            yield size, line
 
     def _write(self, group: Sequence[Call]) -> None:
         """Write a group of calls; ask again for as long as somebody in it may wait, and answer whose time is up."""
