@@ -1,7 +1,9 @@
 """Where one task stands, folded from its own events: the small state machine that several views share.
 
 It follows the record, never the peer's clock or history: the first terminal state stands, and what
-arrives later changes nothing here (whether it *should* have arrived is the verifier's question).
+arrives later changes nothing here (whether it *should* have arrived is the verifier's question). When
+what a file tells was, beside what others tell, nobody knows: it may begin a task's story or end it, and
+never takes it back.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ KNOWN = frozenset({INTENDED, SENT, RECEIVED, ABORTED, ANSWERED, ADOPTED, *STATES
 
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 
+_LIVE = "live"
+_BEGUN = frozenset({INTENDED, SENT, RECEIVED, ADOPTED})  # the peer has said nothing of a state yet
 _ARRIVALS = frozenset({"response", "stream-event", "push"})
 _ENDED = TERMINAL | {ABORTED, ANSWERED}  # the peer has reported an end, or there is nothing that could end
 _HTTP_ERROR = 400
@@ -36,11 +40,19 @@ class Standing(TypedDict):
     since: str | None  # when this state was first recorded
     since_position: int | None
     sent_at: str | None
+    told_by: str  # what told of this state: "live", else the imported file and which import of it this is
 
 
 def new_standing() -> Standing:
     """Return the standing of a task of which nothing is recorded yet."""
-    return {"state": INTENDED, "open": False, "since": None, "since_position": None, "sent_at": None}
+    return {
+        "state": INTENDED,
+        "open": False,
+        "since": None,
+        "since_position": None,
+        "sent_at": None,
+        "told_by": _LIVE,
+    }
 
 
 def time_of(fact: Fact) -> str:
@@ -84,9 +96,22 @@ def _say(standing: Standing, fact: Fact, *, served: bool) -> bool:
     state = fact.data.get("state_read") or fact.data.get("state")
     if not isinstance(state, str):
         return False
-    if standing["state"] not in _ENDED and state != standing["state"]:
+    if standing["state"] not in _ENDED and state != standing["state"] and _may_follow(standing, state, fact):
         _enter(standing, state, fact, is_open=state not in TERMINAL and not served)
     return True
+
+
+def _may_follow(standing: Standing, state: str, fact: Fact) -> bool:
+    """Say whether a state may be one behind the present one: of an imported file only in its own order, or as the end.
+
+    What we see live is later than all that a file tells which was imported before.
+    """
+    source = _source_of(fact)
+    return source in {_LIVE, standing["told_by"]} or standing["state"] in _BEGUN or state in TERMINAL
+
+
+def _source_of(fact: Fact) -> str:
+    return f"{fact.data.get('source_file')}#{fact.data.get('run') or 1}" if fact.how == "import" else _LIVE
 
 
 def _say_without_state(standing: Standing, fact: Fact) -> None:
@@ -109,3 +134,4 @@ def _enter(standing: Standing, state: str, fact: Fact, *, is_open: bool) -> None
     standing["open"] = is_open
     standing["since"] = time_of(fact)
     standing["since_position"] = fact.n
+    standing["told_by"] = _source_of(fact)

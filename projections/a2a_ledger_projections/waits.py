@@ -161,7 +161,7 @@ def _new_row(task: str) -> WaitRow:
 
 VIEW: View = View(
     name="waits",
-    edition=2,
+    edition=3,
     types=frozenset(
         {
             "contract.captured.v1",

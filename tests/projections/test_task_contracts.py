@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
+from a2a_ledger.events import MessageRecorded
 from a2a_ledger_projections import task_contracts
 from a2a_ledger_projections.base import reading
 
@@ -101,3 +104,52 @@ def test_findings_are_counted_also_those_that_name_several_tasks(log: Logbook) -
     log.finding("weaker-authorization", fetch, tasks=[one, other], rule_class="authorization")
     log.finding("validator-lied", fetch, rule_class="card", about="peer")
     assert (row_of(log, one)["findings"], row_of(log, other)["findings"]) == (2, 1)
+
+
+FILE, OTHER = "a" * 64, "b" * 64
+
+
+@pytest.mark.parametrize(
+    ("before", "told", "after"),
+    [
+        ([], "submitted", "submitted"),  # the peer has said nothing yet
+        ([("working", "")], "submitted", "working"),
+        ([("input-required", "")], "working", "input-required"),
+        ([("working", "")], "completed", "completed"),  # an end is an end, whenever it was
+        ([("completed", "")], "failed", "completed"),
+        ([("submitted", FILE)], "working", "working"),  # in the file's own order
+        ([("submitted", OTHER), ("working", OTHER)], "submitted", "working"),
+        ([("working", FILE), ("input-required", "")], "working", "input-required"),
+    ],
+)
+def test_an_import_never_takes_a_task_back(log: Logbook, before: list[tuple[str, str]], told: str, after: str) -> None:
+    task, _, request = log.sent()
+    for state, file in [*before, (told, FILE)]:
+        said = MessageRecorded(
+            peer=PEER, direction="in", leg="response", binding="JSONRPC", url=PEER_URL, method="GetTask",
+            task_id="T1", state=state, state_read=state, answers=request.ref, source_file=file or None,
+        )  # fmt: skip
+        log.add(said, f"task:{task}", how="import" if file else "live")
+    assert row_of(log, task)["state"] == after
+
+
+def test_the_second_import_of_a_file_does_not_begin_a_task_again(log: Logbook) -> None:
+    task, _, request = log.sent()
+    for run, state in ((None, "submitted"), (None, "working"), (2, "submitted"), (None, "input-required")):
+        said = MessageRecorded(
+            peer=PEER, direction="in", leg="response", binding="JSONRPC", url=PEER_URL, method="GetTask",
+            task_id="T1", state=state, state_read=state, answers=request.ref, source_file=FILE, run=run,
+        )  # fmt: skip
+        log.add(said, f"task:{task}", how="import")
+    assert row_of(log, task)["state"] == "input-required"
+
+
+def test_what_is_seen_live_is_later_than_what_was_imported_before(log: Logbook) -> None:
+    task, _, request = log.sent()
+    said = MessageRecorded(
+        peer=PEER, direction="in", leg="response", binding="JSONRPC", url=PEER_URL, method="GetTask",
+        task_id="T1", state="input-required", state_read="input-required", answers=request.ref, source_file=FILE,
+    )  # fmt: skip
+    log.add(said, f"task:{task}", how="import")
+    log.answer(task, "working", answers=request)
+    assert row_of(log, task)["state"] == "working"
