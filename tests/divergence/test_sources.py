@@ -276,3 +276,33 @@ def test_many_files_beside_live_recording_leave_what_was_seen_live() -> None:
     story.source = LIVE
     poll(story, working(pin))
     assert rules(story, "certain") == ["illegal-transition"]
+
+
+def rotated(story: Story) -> None:
+    """Import a file in which the card asks for a credential, then for none any more; each task is sent as it asks."""
+    story.source = A
+    for number, required in enumerate([({"oauth": ()},), ()]):
+        name, credential = f"{story.run or 1}-{number}", tuple(required[0]) if required else ()
+        fetch = story.fetch(card(required=required), etag=f'"{number}"')
+        story.capture(fetch, task=name, credential=credential, reconstructed=True)
+        story.answer(story.ask(task=name, credential=credential), task("completed", task_id=name))
+
+
+def test_the_cards_of_one_import_are_no_window_for_those_of_the_next() -> None:
+    """The file's first card, imported again behind its last one, is no rotation back."""
+    story = Story()
+    for run in (None, 2, 3):
+        story.run = run
+        rotated(story)
+    assert story.findings() == []
+    assert {one.rule for one in story.findings(rule_set="1")} == {"weaker-authorization"}  # as it was released
+
+
+def test_a_rotation_within_the_second_import_is_found() -> None:
+    story = Story()
+    rotated(story)
+    story.run = 2
+    rotated(story)
+    story.fetch(card(), etag='"2"')
+    (found,) = story.findings()
+    assert (found.rule, found.tasks) == ("weaker-authorization", ("2-1",))

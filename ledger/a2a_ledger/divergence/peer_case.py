@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from a2a_ledger.address import normal_url
+from a2a_ledger.divergence.cut import header_is_cut, url_is_cut
 from a2a_ledger.divergence.finding import RULE_SET, Evidence, evidence_of
 from a2a_ledger.divergence.reading import (
     CAPTURED,
@@ -59,7 +60,7 @@ class CardKey(NamedTuple):
     source: str
     caller: str
     material: str
-    """Empty for what we saw live, else the SHA-256 of the imported file."""
+    """Empty for what we saw live, else the SHA-256 of the imported file, and which import of it this is from 2 on."""
     url: str
     variant: str
     version: str
@@ -144,7 +145,7 @@ class PeerCase:
         """Return the window that a capture from this fetch falls into: behind the newest whole card of its key."""
         key = None if fetch is None else self.keys.get(fetch["c"])
         if key is None and fetch is not None and (fetched := lookup(fetch)) is not None:
-            key = key_of(fetched)
+            key = self.key_of(fetched)
         return None if key is None else self.windows.get(key)
 
     def newest_sent(self, record: Record) -> int:
@@ -152,32 +153,58 @@ class PeerCase:
         return self.last_sent.get(self._in_order_with(record), -1)
 
     def _in_order_with(self, record: Record) -> str:
-        return material_of(record) if self.readings.by_source else ""
+        return self.material_of(record) if self.readings.by_source else ""
+
+    def material_of(self, record: Record) -> str:
+        """Name the material that a record comes from: empty for live, else the imported file and the run over it.
+
+        Each run begins with the file's first card again: behind the last one of the run before it, nothing changed.
+        """
+        material = _material(record.data, record.how)
+        run = number(record.data, "run") if self.readings.by_run and material else None
+        return material if run is None else f"{material}#{run}"
+
+    def key_of(self, record: Record) -> CardKey:
+        """Return which of the agent's cards a fetch asked for; one whose url was cut is like no other."""
+        key = card_key(record.data, record.how)._replace(material=self.material_of(record))
+        cut = self.readings.heeds_cuts and url_is_cut(record)
+        return key._replace(url=f"{key.url}#{record.c}") if cut else key
+
+    def tag_of(self, record: Record) -> tuple[str, ...] | None:
+        """Return the entity tag of a whole answer, with what it is a tag of; None: it has none, or one that was cut."""
+        data = record.data
+        etag = text(data, "etag")
+        if etag is None or number(data, "status") != _OK or text(data, "raw_hash") is None:
+            return None
+        if self.readings.heeds_cuts and "*" in etag and header_is_cut(record, "etag"):
+            return None
+        key = self.key_of(record)
+        return (*key[:-1], *key.credential, text(data, "answered_url") or "", etag)
 
     def report(self, rule: str, subject: str) -> None:
         """Remember that this was found, for the rules that speak once a card or a tag."""
         _remember(self.reported, (rule, subject), None)
 
     def _asked(self, record: Record, bytes_of: Ref) -> None:
-        material = material_of(record)
+        material = self.material_of(record)
         self.last_fetch[material] = (evidence_of(record), bytes_of)
         if record.data.get("purpose") == "application":
             self.last_undeclared[material] = (evidence_of(record), bytes_of)
 
     def _fetched(self, record: Record) -> None:
-        _remember(self.keys, record.ref["c"], key_of(record))
+        _remember(self.keys, record.ref["c"], self.key_of(record))
         not_modified = ref(record.data, "not_modified")
         self._asked(record, not_modified or record.ref)
         if not_modified is not None:
             return  # a claim of the server: it opens and closes no window
         fetch = fetch_of(record)
-        tag = tag_of(record)
+        tag = self.tag_of(record)
         if tag is not None and tag not in self.tags:
             _remember(self.tags, tag, fetch)
         if is_whole(record):
-            self.windows[key_of(record)] = Window(fetch)
+            self.windows[self.key_of(record)] = Window(fetch)
         if trusted_signature(record) == "valid":
-            _remember(self.signed, key_of(record), fetch.evidence)
+            _remember(self.signed, self.key_of(record), fetch.evidence)
 
     def _sent(self, record: Record, lookup: Lookup) -> None:
         if record.data.get("side") == "server":
@@ -207,18 +234,8 @@ PEER_EVENTS = frozenset({CAPTURED, CARD_FAILED, CARD_FETCHED, RECONSTRUCTED})
 """The events that change a peer's case."""
 
 
-def material_of(record: Record) -> str:
-    """Name the material that a record comes from: empty for live, else the imported file."""
-    return _material(record.data, record.how)
-
-
 def _material(data: JsonObject, how: str) -> str:
     return (text(data, "source_file") or "import") if how == "import" else ""
-
-
-def key_of(record: Record) -> CardKey:
-    """Return which of the agent's cards a fetch asked for."""
-    return card_key(record.data, record.how)
 
 
 def card_key(data: JsonObject, how: str) -> CardKey:
@@ -273,16 +290,6 @@ def trusted_signature(record: Record) -> str | None:
     status = text(signature, "status")
     trusted = text(signature, "key") in _TRUSTED_KEYS
     return status if trusted and status in {"valid", "invalid"} else None
-
-
-def tag_of(record: Record) -> tuple[str, ...] | None:
-    """Return the entity tag of a whole answer, with what it is a tag of; None: it has none."""
-    data = record.data
-    etag = text(data, "etag")
-    if etag is None or number(data, "status") != _OK or text(data, "raw_hash") is None:
-        return None
-    key = key_of(record)
-    return (*key[:-1], *key.credential, text(data, "answered_url") or "", etag)
 
 
 def _remember(held: dict[_K, _V], key: _K, value: _V) -> None:

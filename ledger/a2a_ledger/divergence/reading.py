@@ -266,13 +266,18 @@ def asked_history(record: Record, said: Contents) -> int | None:
 
 def headers_of(record: Record) -> list[tuple[str, str]]:
     """Return the kept headers of a record; what is no pair of texts is passed over."""
-    found: list[tuple[str, str]] = []
-    for role in sorted(name for name in record.blobs if name.startswith("header.")):
-        try:
-            pair = cast("Json", json.loads(content(record, role) or b"null"))
-        except ValueError:
-            continue
-        if isinstance(pair, list) and len(texts(pair)) == len(pair) == 2:  # noqa: PLR2004 - name and value
-            name, value = texts(pair)
-            found.append((name, value))
-    return found
+    roles = sorted(name for name in record.blobs if name.startswith("header."))
+    pairs = [texts_of_header(content(record, role)) for role in roles]
+    return [pair for pair in pairs if pair[0]]
+
+
+def texts_of_header(blob: bytes | None) -> tuple[str, str]:
+    """Return name and value of a kept header; two empty texts for what is no pair of texts."""
+    try:
+        pair = cast("Json", json.loads(blob or b"null"))
+    except ValueError:
+        return "", ""
+    if not isinstance(pair, list) or not len(texts(pair)) == len(pair) == 2:  # noqa: PLR2004 - name and value
+        return "", ""
+    name, value = texts(pair)
+    return name, value

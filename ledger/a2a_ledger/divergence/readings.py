@@ -59,6 +59,10 @@ class Readings:
     own_pins: bool
     """An echo is held against the pin that the capture states, and only if it names no other log or task: a pin that
     came with the request is its client's, whose contract may be another than a proxy froze."""
+    heeds_cuts: bool
+    """A text that something was cut out of is no other text for that."""
+    by_run: bool
+    """Each import of a file has windows of its own between the cards in it."""
 
     def observed(self, observed: dict[str, Json]) -> JsonObject:
         """Return what was observed as a finding states it, without the members that are None."""
@@ -101,6 +105,8 @@ READINGS: dict[str, Readings] = {
         by_first_scheme=False,
         whole_pins=False,
         own_pins=False,
+        heeds_cuts=False,
+        by_run=False,
     ),
     "2": Readings(
         once_a_message=True,
@@ -118,6 +124,8 @@ READINGS: dict[str, Readings] = {
         by_first_scheme=True,
         whole_pins=True,
         own_pins=True,
+        heeds_cuts=True,
+        by_run=True,
     ),
 }
 """The readings of every rule set, by its name as in `finding.RULE_SETS`."""

@@ -13,7 +13,7 @@ from a2a_ledger.contract import contract_of
 from a2a_ledger.divergence.carried_out import CarriedOut, carried_out
 from a2a_ledger.divergence.credentials import MUTUAL_TLS, NOT_FOR_THE_AGENT, class_of, classes_of, governing, is_met
 from a2a_ledger.divergence.finding import Finding, evidence_of, in_order
-from a2a_ledger.divergence.peer_case import fetch_of, is_whole, key_of
+from a2a_ledger.divergence.peer_case import fetch_of, is_whole
 from a2a_ledger.divergence.reading import content, frozen_of, json_object, members, text, went_well
 from a2a_ledger.wire import SENDS
 
@@ -77,7 +77,7 @@ def weaker_authorization(record: Record, peer: PeerCase, earlier: Earlier | None
     are `auth-not-exercised` and no matter of the window. Without `earlier`, as rule set 1 had it, the
     captures speak alone.
     """
-    window = peer.windows.get(key_of(record)) if is_whole(record) else None
+    window = peer.windows.get(peer.key_of(record)) if is_whole(record) else None
     newer = _contract(record) if window is not None and window.sent else None
     if window is None or newer is None or window.opened.form != text(record.data, "form"):
         return  # hashes of two forms are not comparable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import contract_of
 from a2a_ledger.divergence.finding import Finding, evidence_of, in_order
-from a2a_ledger.divergence.peer_case import fetch_of, key_of, tag_of, trusted_signature
+from a2a_ledger.divergence.peer_case import fetch_of, trusted_signature
 from a2a_ledger.divergence.reading import CARD_FETCHED, content, members, text, texts
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def card_rules(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[Findi
 
 def _validator_lied(record: Record, peer: PeerCase, lookup: Lookup) -> Iterator[Finding]:
     """The same strong tag for other bytes; the same weak tag for another contract or another document."""
-    tag = tag_of(record)
+    tag = peer.tag_of(record)
     before = peer.tags.get(tag) if tag is not None else None
     if tag is None or before is None:
         return
@@ -103,7 +103,7 @@ def _signature_broken(record: Record, peer: PeerCase) -> Iterator[Finding]:
     if ("signature-broken", raw_hash) in peer.reported:
         return
     signature = members(record.data.get("signature"))
-    before = peer.signed.get(key_of(record))
+    before = peer.signed.get(peer.key_of(record))
     observed: dict[str, Json] = {
         "raw": raw_hash,
         "contract": text(record.data, "contract_hash"),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.card import read_card
 from a2a_ledger.contract import diff
-from a2a_ledger.divergence.peer_case import material_of
 from a2a_ledger.divergence.reading import ACTS, CARD_FETCHED, content, ref, text
 from a2a_ledger.wire import SENDS
 
@@ -33,7 +32,7 @@ def conduct_rules(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
 def _refetch_as_input(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     """An undeclared fetch in mid-task, then an act on the task, and nothing between that would explain the act."""
     record, case, told = matter.record, matter.case, matter.told
-    fetched = peer.last_undeclared.get(material_of(record))
+    fetched = peer.last_undeclared.get(peer.material_of(record))
     first, last = told.first_answer, told.last_answer
     if fetched is None or first is None or last is None or case.terminal(record, told) is not None:
         return
@@ -72,7 +71,7 @@ def _with_bytes(matter: Matter, fetch: Ref) -> Record | None:
 
 def _rejected_after_probe(matter: Matter, peer: PeerCase) -> Iterator[Finding]:
     """A card fetch of ours between the send and the peer's `rejected`."""
-    fetched = peer.last_fetch.get(material_of(matter.record))
+    fetched = peer.last_fetch.get(peer.material_of(matter.record))
     sent = _opened_by(matter)
     if fetched is None or sent is None or fetched[0].n < sent.n:
         return

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import authority_of, origin_of, url_difference, wire_url
+from a2a_ledger.divergence.cut import location_is_cut, url_is_cut
 from a2a_ledger.divergence.reading import REDIRECTS, is_of_another, leg_of, members, number, text
 
 if TYPE_CHECKING:
@@ -28,13 +29,14 @@ _SLASH = "trailing-slash"
 
 def request_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """Hold a request of ours against the frozen contract; behind a proxy, against all that its card offers."""
-    if frozen.for_many and matter.case.sent is not None and _is_offered(matter, frozen):
+    cut = matter.readings.heeds_cuts and url_is_cut(matter.record)
+    if frozen.for_many and matter.case.sent is not None and (cut or _is_offered(matter, frozen)):
         return
     agreed = _agreed(matter, frozen)
     spoken = text(matter.record.data, "wire_version")
     if agreed is not None and spoken not in {None, agreed} and not _request_fits(agreed, spoken or "", matter, frozen):
         yield _skew(matter, "client", agreed, spoken)
-    yield from _drifted(matter, frozen)
+    yield from _drifted(matter, frozen, cut=cut)
 
 
 def answer_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -156,6 +158,8 @@ def _major(version: str) -> int:
 def _redirect(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """The peer sends us elsewhere; a slash more or less is its own spelling of its own place."""
     target = leg_of(matter.record).redirect
+    if matter.readings.heeds_cuts and location_is_cut(matter.record):
+        return
     if target is None or not frozen.interface["url"] or _stands(target, frozen, matter.profile) != "outside":
         return
     observed: dict[str, Json] = {
@@ -165,15 +169,20 @@ def _redirect(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     yield matter.finding("interface-drift", about="peer", subject="interface", observed=observed)
 
 
-def _drifted(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """A request of ours leaves the frozen interface; by a slash at the end alone, that is no more than suspected."""
-    drift = _drift(matter, frozen)
+def _drifted(matter: Matter, frozen: Frozen, *, cut: bool) -> Iterator[Finding]:
+    """A request of ours leaves the frozen interface; by a slash at the end alone, that is no more than suspected.
+
+    A url that something was cut out of may be any; where it is the place that the peer sent us to, who left the
+    interface cannot be told.
+    """
+    drift = _drift(matter, frozen, cut=cut)
     url, sent_to = text(matter.record.data, "url") or "", matter.told.redirect
     redirected = sent_to is not None and _place(sent_to) == _place(url)
     if drift:
-        about = "peer" if redirected else "client"
+        hidden = matter.readings.heeds_cuts and matter.told.redirect_cut
+        about = "peer" if redirected else "either" if hidden else "client"
         yield matter.finding("interface-drift", about=about, subject="interface", observed={**drift})
-    elif not redirected and frozen.interface["url"] and _stands(url, frozen, matter.profile) == _SLASH:
+    elif not redirected and not cut and frozen.interface["url"] and _stands(url, frozen, matter.profile) == _SLASH:
         yield matter.finding(
             "interface-drift",
             about="client",
@@ -183,7 +192,7 @@ def _drifted(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
         )
 
 
-def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
+def _drift(matter: Matter, frozen: Frozen, *, cut: bool) -> dict[str, str]:
     """Return what of the interface a request leaves: url, host, tenant, binding; empty: nothing."""
     data, used, profile = matter.record.data, frozen.interface, matter.profile
     found: dict[str, str] = {}
@@ -191,7 +200,7 @@ def _drift(matter: Matter, frozen: Frozen) -> dict[str, str]:
     frozen_binding = used["binding"].upper()  # real cards write "jsonrpc" too; a name of their own proves nothing
     if binding in _BINDINGS and frozen_binding in _BINDINGS and binding != frozen_binding:
         found |= {"frozen_binding": used["binding"], "binding": binding}
-    if not used["url"]:
+    if not used["url"] or cut:
         return found
     if _stands(url, frozen, profile) == "outside":
         found |= {"frozen_url": used["url"], "url": url}

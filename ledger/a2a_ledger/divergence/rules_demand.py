@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
+from a2a_ledger.divergence.cut import has_holes, header_is_cut
 from a2a_ledger.divergence.reading import headers_of, leg_of, members, number, text, texts
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import INTERRUPTED
@@ -95,15 +96,16 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
         return
     leg, offered = leg_of(record), _Offer(frozen)
     allowed_any = number(record.data, "status") in _REFUSED or leg.state_read == "auth-required"
-    demands = [
-        demand for demand in _read(record, leg, matter.readings) if _is_demand(demand, offered, allowed_any=allowed_any)
-    ]
+    read = _read(record, leg, matter.readings)
+    shown = [one for one in read if not (matter.readings.heeds_cuts and _is_cut(record, one))]
+    demands = [demand for demand in shown if _is_demand(demand, offered, allowed_any=allowed_any)]
     outside = [demand for demand in demands if not offered.meets(demand)]
     if demands and len(outside) == len(demands):
         for demand in outside:
             named = demand.stated or demand.scheme in offered.table
             key = _may_ask_for_the_key(demand, offered)
             certain = (allowed_any or (named and not _may_be_an_echo(record, demand))) and not key
+            certain = certain and len(shown) == len(read)  # what was cut may be the frozen way
             if certain or not matter.readings.by_stated_demand:
                 yield _asked(matter, offered, demand)
             elif key or asked_class(demand) in _UNMISTAKABLE:
@@ -118,6 +120,13 @@ def _read(record: Record, leg: Leg, readings: Readings) -> tuple[Demand, ...]:
         return leg.challenge
     told = challenges((value for name, value in headers_of(record) if name.lower() == _CHALLENGE), any_token=True)
     return told + tuple(demand for demand in leg.challenge if demand.source != _CHALLENGE)
+
+
+def _is_cut(record: Record, demand: Demand) -> bool:
+    """Say whether redaction cut something out of the name of a scheme or of a scope."""
+    if not any("*" in name for name in (demand.scheme, *demand.scopes)):
+        return False
+    return header_is_cut(record, _CHALLENGE) if demand.source == _CHALLENGE else has_holes(record, "body")
 
 
 def _may_be_an_echo(record: Record, demand: Demand) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from a2a_ledger.divergence.cut import may_be_same
 from a2a_ledger.divergence.reading import members, text
 from a2a_ledger.divergence.task_case import carried
 from a2a_ledger.wire import EXTENSION, SENDS
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from a2a_ledger.divergence.reading import Frozen
 
 _LONGEST = 256
-_CUT = ord("*")
 
 
 def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
@@ -53,9 +53,4 @@ def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 
 def _is_among(uri: str, asked: set[str]) -> bool:
     """Say whether an extension is asked for; what is secret in a uri has `*` for each octet of it in the record."""
-    return uri in asked or any(_may_be_same(uri, one) for one in asked if "*" in one or "*" in uri)
-
-
-def _may_be_same(one: str, other: str) -> bool:
-    a, b = one.encode("utf-8", "replace"), other.encode("utf-8", "replace")
-    return len(a) == len(b) and all(x == y or _CUT in {x, y} for x, y in zip(a, b, strict=True))
+    return any(may_be_same(uri, one) for one in asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from a2a_ledger.divergence.cut import may_be_same
 from a2a_ledger.divergence.exchanges import REMEMBERED
 from a2a_ledger.divergence.reading import is_of_another, members, text
 from a2a_ledger.divergence.readings import LONGEST
@@ -78,12 +79,12 @@ def _identity_swap(matter: Matter, asked: Asked) -> Iterator[Finding]:
     record, case = matter.record, matter.case
     task_id, context_id = text(record.data, "task_id"), text(record.data, "context_id")
     expected_task = asked.task_id or asked.answered_task
-    if task_id is not None and expected_task is not None and task_id != expected_task:
+    if task_id is not None and expected_task is not None and _differ(matter, expected_task, task_id):
         yield _swap(matter, asked, "task", expected_task, task_id)
         return
     known = case.contexts.get(expected_task or task_id or "")
     expected_context = asked.context_id or asked.answered_context or known
-    if context_id is not None and expected_context is not None and context_id != expected_context:
+    if context_id is not None and expected_context is not None and _differ(matter, expected_context, context_id):
         yield _swap(matter, asked, "context", expected_context, context_id)
 
 
@@ -94,10 +95,17 @@ def _swapped_in_push(matter: Matter) -> Iterator[Finding]:
     if task_id is None:
         return
     expected = matter.case.contexts.get(task_id)
-    if tasks and task_id not in tasks and len(tasks) < REMEMBERED:  # of more tasks the oldest are forgotten
+    if (
+        tasks and all(_differ(matter, one, task_id) for one in tasks) and len(tasks) < REMEMBERED
+    ):  # of more tasks the oldest are forgotten
         yield _swap(matter, None, "task", next(iter(tasks)), task_id)
-    elif None not in {expected, context_id} and context_id != expected:
-        yield _swap(matter, None, "context", expected or "", context_id or "")
+    elif expected is not None and context_id is not None and _differ(matter, expected, context_id):
+        yield _swap(matter, None, "context", expected, context_id)
+
+
+def _differ(matter: Matter, one: str, other: str) -> bool:
+    """Say whether two ids are two, also where a secret was cut out of one of them."""
+    return one != other and not (matter.readings.heeds_cuts and may_be_same(one, other))
 
 
 def _swap(matter: Matter, asked: Asked | None, what: str, expected: str, found: str) -> Finding:

@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from a2a_ledger.divergence.cut import hides_history_length, location_is_cut
 from a2a_ledger.divergence.exchanges import Asked, Ended, Said, remember
 from a2a_ledger.divergence.finding import RULE_SET, Evidence, evidence_of
 from a2a_ledger.divergence.reading import (
@@ -69,7 +70,8 @@ class TaskCase:
     """Tasks of the peer that this one was bound to, or that the peer's answers named."""
     told: dict[str, Told] = field(default_factory=dict[str, "Told"])
     """By source: live recording, and each file. No order between two of them is known."""
-    reported: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
+    reported: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
+    """Rule, certainty and subject of what was found, with the basis of the newest."""
     sent: Evidence | None = None
     """The send that opened the task."""
     _read: tuple[Record, Contents] | None = None
@@ -157,16 +159,20 @@ class TaskCase:
         return answers["ver"] < said.evidence.ref["ver"]
 
     def is_new(self, finding: Finding) -> bool:
-        """Say whether this is to be recorded: certain contract findings at each message, all others once a subject."""
+        """Say whether this is to be recorded: certain contract findings at each message, all others once a subject.
+
+        What was found live is not found once more in a file: the message in it may be a copy of that one.
+        """
+        before = self.reported.get((finding.rule, finding.certainty, finding.subject))
         if finding.is_certain_breach and finding.rule != "interface-drift":
-            return True
-        return (finding.rule, finding.certainty, finding.subject) not in self.reported
+            return not (self.readings.by_source and finding.basis == "import" and before == "live")
+        return before is None
 
     def apply(self, record: Record, findings: list[Finding]) -> None:
         """Take in the next event of the stream, and what the rules said about it."""
         self.ver, self.upto = record.ver, record.n
         for finding in findings:
-            remember(self.reported, (finding.rule, finding.certainty, finding.subject), None)
+            remember(self.reported, (finding.rule, finding.certainty, finding.subject), finding.basis)
         match record.type:
             case "message.recorded.v1":
                 self._message(record)
@@ -215,6 +221,9 @@ class TaskCase:
             self.sent = self.sent or evidence
         told.version = told.version or text(data, "wire_version")
         method = text(data, "method")
+        history_length = asked_history(record, said)
+        if history_length is None and hides_history_length(record):
+            history_length = 0  # what is not told proves nothing of what the answer lacks
         asked = Asked(
             evidence=evidence,
             method=method,
@@ -224,7 +233,7 @@ class TaskCase:
             credential=schemes_carried(record),
             message_id=text(data, "message_id"),
             message=None if said.message is None else said.message.digest,
-            history_length=asked_history(record, said),
+            history_length=history_length,
             source=source,
         )
         asked.again = method == "SubscribeToTask" or (
@@ -241,7 +250,9 @@ class TaskCase:
         told = source_in(self.told, self.source_of(record))
         told.last_answer = evidence
         said = self.contents(record)
-        told.redirect = leg_of(record).redirect if number(data, "status") in REDIRECTS else None
+        redirects = number(data, "status") in REDIRECTS
+        told.redirect = leg_of(record).redirect if redirects else None
+        told.redirect_cut = redirects and location_is_cut(record)
         told.version = told.version or text(data, "wire_version")
         if went_well(record):
             told.first_answer = told.first_answer or evidence

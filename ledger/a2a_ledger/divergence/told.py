@@ -39,6 +39,8 @@ class Told:
     """Protocol version that the first exchange decided on, where the frozen interface states none."""
     redirect: str | None = None
     """Where the peer's last answer sent us."""
+    redirect_cut: bool = False
+    """Something was cut out of that."""
     worked: set[str] = field(default_factory=set[str])
     """Methods that the peer has answered without an error."""
     sent: Evidence | None = None

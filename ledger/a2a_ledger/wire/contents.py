@@ -218,10 +218,17 @@ _MANY = 2**53
 
 def _message(value: JsonObject, *, starred: bool) -> MessageContent:
     pieces = _pieces(member(value, "parts", "content"), starred=starred)
+    name = _id(member(value, "messageId"), starred=starred)
     if not pieces:
-        return MessageContent(lift(member(value, "messageId"), set()), None, pieces is not None)
+        return MessageContent(name, None, pieces is not None)
     running = Running([Piece("role", _role(value.get("role"))), *pieces])
-    return MessageContent(lift(member(value, "messageId"), set()), running.content())
+    return MessageContent(name, running.content())
+
+
+def _id(value: Json, *, starred: bool) -> str | None:
+    """Return an id; None: none, or one that something was cut out of, so that two may look like one."""
+    name = lift(value, set())
+    return None if starred and name is not None and "*" in name else name
 
 
 def _role(value: Json) -> str:
@@ -230,7 +237,7 @@ def _role(value: Json) -> str:
 
 
 def _artifact(value: Json, update: JsonObject, *, starred: bool) -> ArtifactContent | None:
-    name = lift(member(value, "artifactId"), set())
+    name = _id(member(value, "artifactId"), starred=starred)
     if name is None:  # A2A 0.1 numbers its artifacts, and a number is no identity
         return None
     return ArtifactContent(

@@ -1,0 +1,216 @@
+"""What redaction cut out of a text is no other text for that; what is left of it is still held against the contract."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from a2a_ledger import Guard
+from a2a_ledger.capture.redact import withhold
+from a2a_ledger.codec import Content
+from a2a_ledger.divergence.cut import may_be_same
+from a2a_ledger.divergence.reading import contents_of
+from a2a_ledger.events import MessageRecorded
+from a2a_ledger_projections.verifier import follower
+from tests.capture.conftest import only, open_ledger
+from tests.capture.peer import CARD_URL, URL, Peer, card, message
+from tests.divergence.story import PEER, Story, said, task
+from tests.divergence.story import card as story_card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from a2a_ledger.capture.redact import Redactor
+    from tests.capture.conftest import OpenLedger
+
+__all__ = ["open_ledger"]
+
+VERSION = {"a2a-version": "1.0", "authorization": "Bearer abcdefgh-ijkl"}
+BEARER = card(
+    securitySchemes={"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+    securityRequirements=[{"schemes": {"b": {"list": list[str]()}}}],
+)
+ELSEWHERE = "https://vendor.example/elsewhere?say=nothing"
+CHALLENGE = {"www-authenticate": 'Bearer realm="here"'}
+DIGEST = {"www-authenticate": 'Digest realm="here"'}
+
+
+def all_of(*roles: str) -> Redactor:
+    def redact(role: str, octets: bytes) -> Iterable[tuple[int, int]]:
+        return [(0, len(octets))] if role in roles else []
+
+    return redact
+
+
+def behind(sign: bytes, *roles: str) -> Redactor:
+    """Withhold what stands behind a sign."""
+
+    def redact(role: str, octets: bytes) -> Iterable[tuple[int, int]]:
+        return [(octets.index(sign) + 1, len(octets))] if role in roles and sign in octets else []
+
+    return redact
+
+
+def polled(**params: object) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 2, "method": "GetTask", "params": {"id": "T1", **params}}
+
+
+def answered(state: str) -> dict[str, Any]:
+    told = {"id": "T1", "contextId": "C1", "status": {"state": f"TASK_STATE_{state}"}}
+    return {"jsonrpc": "2.0", "id": 1, "result": {"task": told} if state == "WORKING" else told}
+
+
+async def found(
+    ledgers: OpenLedger,
+    redact: Redactor | None,
+    *answers: httpx.Response,
+    url: str = URL,
+) -> list[tuple[object, object]]:
+    """Send, and poll as often as there are answers, the last time at `url`; return rule and whom it is about."""
+    ledger, left = ledgers(mode="observe"), iter(answers)
+    peer = Peer(BEARER, lambda _: next(left))
+    async with Guard(ledger, redact=redact).httpx_client(peer) as client:
+        await client.get(CARD_URL)
+        await client.post(URL, json=message("m1"), headers=VERSION)
+        for place in (*[URL] * len(answers[2:]), url):
+            await client.post(place, json=polled(), headers=VERSION)
+    follower(ledger).catch_up()
+    return [(one.data["rule"], one.data["about"]) for one in only(ledger, "violation.detected")]
+
+
+def working() -> httpx.Response:
+    return httpx.Response(200, json=answered("WORKING"))
+
+
+def done() -> httpx.Response:
+    return httpx.Response(200, json=answered("COMPLETED"))
+
+
+@pytest.mark.parametrize(
+    "redact",
+    [
+        None,
+        all_of("url"),
+        all_of("body"),
+        all_of("card"),
+        all_of("header:www-authenticate", "header:content-type"),
+        behind(b"/", "url"),
+        behind(b" ", "header:www-authenticate"),
+        behind(b":", "body"),
+        all_of("url", "body", "card", "error", "header:www-authenticate", "header:a2a-version"),
+    ],
+)
+async def test_honest_traffic_has_no_finding_whatever_is_withheld(
+    open_ledger: OpenLedger, redact: Redactor | None
+) -> None:
+    refused = httpx.Response(401, json={"error": "who are you?"}, headers=CHALLENGE)
+    assert await found(open_ledger, redact, working(), refused, done()) == []
+
+
+@pytest.mark.parametrize(
+    ("redact", "expected"),
+    [
+        (None, [("interface-drift", "client")]),
+        (behind(b"?", "url"), [("interface-drift", "client")]),
+        (all_of("url"), []),
+        (behind(b".", "url"), []),
+    ],
+)
+async def test_a_request_that_leaves_the_interface(
+    open_ledger: OpenLedger, redact: Redactor | None, expected: list[tuple[str, str]]
+) -> None:
+    assert await found(open_ledger, redact, working(), done(), url=ELSEWHERE) == expected
+
+
+@pytest.mark.parametrize(
+    ("redact", "expected"),
+    [
+        (None, [("interface-drift", "peer")]),
+        (behind(b"?", "header:location"), [("interface-drift", "peer")]),
+        (all_of("header:location"), []),
+        (behind(b".", "header:location"), []),
+    ],
+)
+async def test_a_redirect_that_leaves_the_interface(
+    open_ledger: OpenLedger, redact: Redactor | None, expected: list[tuple[str, str]]
+) -> None:
+    sent = httpx.Response(307, headers={"location": ELSEWHERE})
+    assert await found(open_ledger, redact, working(), sent, done()) == expected
+
+
+async def test_who_left_the_interface_behind_a_hidden_redirect_is_not_said(open_ledger: OpenLedger) -> None:
+    sent = httpx.Response(307, headers={"location": ELSEWHERE})
+    assert await found(open_ledger, all_of("header:location"), working(), sent, done(), url=ELSEWHERE) == [
+        ("interface-drift", "either")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("redact", "expected"),
+    [
+        (None, [("auth-demand", "peer")]),
+        (behind(b"=", "header:www-authenticate"), [("auth-demand", "peer")]),
+        (all_of("header:www-authenticate"), []),
+    ],
+)
+async def test_a_challenge_for_another_scheme(
+    open_ledger: OpenLedger, redact: Redactor | None, expected: list[tuple[str, str]]
+) -> None:
+    refused = httpx.Response(401, json={}, headers=DIGEST)
+    assert await found(open_ledger, redact, working(), refused) == expected
+
+
+def begun() -> Story:
+    story = Story()
+    story.capture(story.fetch(story_card()))
+    return story
+
+
+def starred(body: bytes, *texts: str) -> Content:
+    """Return a body with these texts withheld."""
+    parts: list[Any] = []
+    for text in texts:
+        before, _, body = body.partition(text.encode())
+        parts += [before, *withhold(text.encode())]
+    return Content((*parts, body))
+
+
+def test_two_messages_whose_ids_were_withheld_are_not_one_with_two_contents() -> None:
+    story = begun()
+    history = [said("id-1", "one"), said("id-2", "another")]
+    told = {"jsonrpc": "2.0", "id": 1, "result": {"task": task("working", history=[*history])}}
+    body = json.dumps(told).encode()
+    event = MessageRecorded(peer=PEER, direction="in", leg="response", binding="JSONRPC", url=URL, status=200)
+    cut = Story.add(story, event, "task:t1", {"body": starred(body, "id-1", "id-2")})
+    said_of_it = contents_of(cut)
+    assert [(one.id, one.content is None) for one in said_of_it.history] == [(None, False), (None, False)]
+    assert story.findings() == []
+
+
+def test_an_id_that_a_secret_was_cut_out_of_is_no_other_id() -> None:
+    story = begun()
+    story.bind(story.answer(story.ask(), task("working", context="C-abcdef")))
+    story.answer(story.ask("GetTask", task_id="T1"), task("working", context="C-******"))
+    assert story.findings() == []
+    assert [one.rule for one in story.findings(rule_set="1")] == ["identity-swap"]  # as it was released
+    story.answer(story.ask("GetTask", task_id="T1"), task("working", context="D-******"))
+    assert [one.rule for one in story.findings()] == ["identity-swap"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("abc", "abc", True),
+        ("abc", "abd", False),
+        ("a*c", "abc", True),
+        ("a*c", "*bc", True),
+        ("a*c", "abd", False),
+        ("***", "abcd", False),
+        ("**", "é", True),  # one star an octet
+    ],
+)
+def test_what_is_left_of_two_texts_may_be_of_one(one: str, other: str, *, same: bool) -> None:
+    assert may_be_same(one, other) == may_be_same(other, one) == same
