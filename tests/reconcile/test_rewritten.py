@@ -10,7 +10,8 @@ from a2a.client import ClientConfig
 
 from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.events import CardServed
-from a2a_ledger.reconcile import reconcile
+from a2a_ledger.export import export_task
+from a2a_ledger.reconcile import bundle_side, reconcile
 from tests.capture.conftest import make_guard, send
 from tests.divergence.story import task
 from tests.evidence.recorded import LedgerStory
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.codec import Content, Record
     from a2a_ledger.events import Event, Json, JsonObject
+    from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.reconcile import TaskReport
     from tests.capture.agent import Agent
     from tests.capture.conftest import MakeGuard
@@ -37,6 +39,11 @@ def moved(served: JsonObject) -> JsonObject:
     """Return a card with another url, as a proxy writes it."""
     place: Json = [{"url": ELSEWHERE, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
     return {**served, "supportedInterfaces": place}
+
+
+def only_task(ledger: ContractLedger) -> str:
+    (stream,) = ledger.store.streams("task:")
+    return stream.removeprefix("task:")
 
 
 class ProxyStory(AgentStory):
@@ -96,6 +103,8 @@ async def test_honest_records_around_a_proxy_never_exclude_each_other(
     (first,), (second,) = (reconcile(whole(a), whole(b)).tasks for a, b in ((ours, between), (between, theirs)))
     assert (first.verdict, kinds(first)) == ("consistent", [("contract-rewritten", "explained")])
     assert (second.verdict, second.contracts, second.differences) == ("consistent", "same", [])
+    (shown,) = reconcile(*(bundle_side(export_task(one, only_task(one)).data) for one in (ours, between))).tasks
+    assert (shown.verdict, kinds(shown)) == ("consistent", [("contract-rewritten", "explained")])
 
 
 def test_the_proxys_own_record_makes_two_hashes_one_contract(two: Dispute) -> None:
