@@ -1801,7 +1801,7 @@ def _check_reference(shown: Shown, record: Record, name: str, ref: tuple[str, in
 
 def _references(value: Json) -> Iterator[tuple[str, int, str]]:
     match value:
-        case {"c": str(c), "stream": str(stream), "ver": int(ver)} if type(ver) is int:  # and whatever a later version adds
+        case {"c": str(c), "stream": str(stream), "ver": int(ver)} if type(ver) is int:  # and whatever comes later
             yield stream, ver, c
         case _:
             pass

@@ -31,14 +31,17 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Store
 
 _HEIGHT: Final = 8
+_HASH: Final = 32  # octets
+_LENGTH: Final = 2  # octets in front of each entry
 CHECKPOINT: Final = "checkpoint"
 
 
 class Published(NamedTuple):
-    """What was published: the head, and how many tiles were written for it that were not there."""
+    """What was published: the head, how many tiles were written that were not there, and how many that were wrong."""
 
     head: Checkpoint
     written: int
+    mended: int
 
 
 class _Tile(NamedTuple):
@@ -58,15 +61,21 @@ class _Tile(NamedTuple):
         """Return its path as it is."""
         return self.whole if self.width == WIDTH else f"{self.whole}.p/{self.width}"
 
+    def is_filled_by(self, size: int) -> bool:
+        """Say whether a log of this size fills it: then it was written under an earlier head."""
+        return self.width == WIDTH and (self.place + 1) * WIDTH ** ((self.level or 0) + 1) <= size
 
-def publish(ledger: ContractLedger, folder: Path) -> Published:
+
+def publish(ledger: ContractLedger, folder: Path, *, whole: bool = False) -> Published:
     """Write what is new into a folder: tiles that are not there yet, then the checkpoint.
 
-    Full tiles that are there are never written again.
+    Full tiles that are there are not written again, unless they are damaged. Of every tile the length is looked at; of
+    those that the published head does not fill, each octet.
 
     Args:
         ledger: with its log key the head is signed first; without, the newest head is published.
         folder: made if it is absent.
+        whole: look at each octet of every tile, which takes the longer the more events there are.
 
     Raises:
         BusyError: another process publishes into the folder; nothing was written.
@@ -78,7 +87,7 @@ def publish(ledger: ContractLedger, folder: Path) -> Published:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
-            return _publish(ledger, folder)
+            return _publish(ledger, folder, whole=whole)
     except OSError as problem:
         raise StoreError(f"{problem.filename or folder}: cannot be published ({problem.strerror})") from problem
 
@@ -100,24 +109,49 @@ def _alone(folder: Path) -> Generator[None]:
         os.close(descriptor)  # gives the lock back
 
 
-def _publish(ledger: ContractLedger, folder: Path) -> Published:
+def _publish(ledger: ContractLedger, folder: Path, *, whole: bool) -> Published:
     check_file(ledger, folder / CHECKPOINT)
     there = _published_size(folder)
     note = _note(ledger, there)
     head = checkpoint_of(note)
     if head.size < there:
         raise StoreError(f"{folder}: a head of {there} is published, the newest that lies here is of {head.size}")
-    written = 0
+    leaf = sum(map(len, ledger.store.leaves(0, 1))) - 1  # that of number 0: leaves differ in the digits alone
+    written = mended = 0
     for tile in _tiles(head.size):
         place = folder / tile.path
-        if not place.exists():
+        length = _length_of(place)
+        if length is None:
             _put(place, _content(ledger.store, tile, head.size))
             written += 1
+        elif length != _expected_length(tile, leaf):
+            _put(place, _content(ledger.store, tile, head.size))
+            mended += 1
+        elif whole or not tile.is_filled_by(there):
+            content = _content(ledger.store, tile, head.size)
+            if place.read_bytes() != content:
+                _put(place, content)
+                mended += 1
     _put(folder / CHECKPOINT, note.encode())
     for tile in _tiles(head.size):
         if tile.width == WIDTH:
             shutil.rmtree(folder / f"{tile.whole}.p", ignore_errors=True)  # readers look for the full one now
-    return Published(head, written)
+    return Published(head, written, mended)
+
+
+def _length_of(place: Path) -> int | None:
+    try:
+        return place.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _expected_length(tile: _Tile, leaf: int) -> int:
+    """Return how many octets a tile has; `leaf`: how many a leaf of this log has beside the digits of its number."""
+    if tile.level is not None:
+        return _HASH * tile.width
+    start = tile.place * WIDTH
+    return (_LENGTH + leaf) * tile.width + sum(len(str(n)) for n in range(start, start + tile.width))
 
 
 def _published_size(folder: Path) -> int:
@@ -162,7 +196,7 @@ def _content(store: Store, tile: _Tile, size: int) -> bytes:
     start = tile.place * WIDTH
     if tile.level is None:
         leaves = store.leaves(start, start + tile.width)
-        return b"".join(len(leaf).to_bytes(2, "big") + leaf for leaf in leaves)
+        return b"".join(len(leaf).to_bytes(_LENGTH, "big") + leaf for leaf in leaves)
     return b"".join(store.nodes(tile.level * _HEIGHT, start, start + tile.width, size))
 
 

@@ -104,6 +104,45 @@ def test_full_tiles_are_never_written_again(ledger: ContractLedger, home: Path) 
     assert publish(ledger, folder).written == 0
 
 
+def damage(path: Path) -> None:
+    """Leave its length as it is."""
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def test_what_is_damaged_is_mended(ledger: ContractLedger, home: Path) -> None:
+    folder = home / "log"
+    grow_to(ledger, 1100)  # numbers of one to four digits
+    assert publish(ledger, folder).mended == 0
+    good = files(folder)
+    partial = [folder / f"tile/{name}" for name in ("entries/004.p/76", "0/004.p/76", "1/000.p/4")]
+    full = [folder / "tile/entries/003", folder / "tile/0/000"]
+    for path in [*partial, *full]:
+        for left in (path.read_bytes()[:-1], b""):
+            path.write_bytes(left)
+            assert publish(ledger, folder)[1:] == (0, 1), path
+            assert files(folder) == good
+    for path in partial:
+        damage(path)
+    assert publish(ledger, folder)[1:] == (0, 3)
+    assert files(folder) == good
+
+
+def test_full_tiles_of_earlier_heads_are_compared_when_asked_for(ledger: ContractLedger, home: Path) -> None:
+    folder = home / "log"
+    grow_to(ledger, 300)
+    publish(ledger, folder)
+    good = files(folder)
+    for name in ("entries/000", "0/000"):
+        damage(folder / "tile" / name)
+    assert publish(ledger, folder)[1:] == (0, 0)
+    assert publish(ledger, folder, whole=True)[1:] == (0, 2)
+    assert files(folder) == good
+    damage(folder / "tile/0/000")
+    (folder / "checkpoint").unlink()  # then no head was published before
+    assert publish(ledger, folder)[1:] == (0, 1)
+    assert files(folder) == good
+
+
 def over(hashes: list[bytes]) -> bytes:
     """Return the node over 256 hashes."""
     while len(hashes) > 1:

@@ -116,23 +116,26 @@ def export(context: click.Context, session: Session) -> None:
 
 @checkpoint.command("publish", cls=Verb, example="a2a-ledger --ledger audit checkpoint publish public/log")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--whole", is_flag=True, help="Hold each octet that is there against the log, not the newest part alone.")
 @pass_session
-def publish(session: Session, *, folder: Path) -> None:
+def publish(session: Session, *, folder: Path, whole: bool) -> None:
     """Write head, tiles and leaves as files for a static server.
 
     In the layout of C2SP tlog-tiles, which monitors read. Leaves are commitments: no content of a message or a card, no
-    task's or peer's name leaves by it, only how many events there are. What is there already is added to.
+    task's or peer's name leaves by it, only how many events there are. What is there already is added to, and mended
+    where it is damaged.
     """
     from a2a_ledger.publish import publish as put  # noqa: PLC0415 - a heavy import belongs to the verb
 
     with session.with_keys() as ledger:
-        done = put(ledger, folder)
+        done = put(ledger, folder, whole=whole)
     if session.as_json:
         head = {"size": done.head.size, "root": done.head.root.hex()}
-        print_json({"origin": done.head.origin, "checkpoint": head, "written": done.written})
+        print_json({"origin": done.head.origin, "checkpoint": head, "written": done.written, "mended": done.mended})
     else:
         click.echo(f"{done.head.origin}: head of {counted(done.head.size, 'event')} published in {folder}.")
-        note(f"{counted(done.written, 'tile')} written.")
+        damaged = f", {counted(done.mended, 'damaged tile')} written again" if done.mended else ""
+        note(f"{counted(done.written, 'tile')} written{damaged}.")
 
 
 VERBS = (checkpoint,)
