@@ -146,3 +146,38 @@ def test_an_export_names_whichever_event_was_removed(ledger: Path, run: Callable
         assert named[1] == str(n) if named[1] else int(named[2]) > n
         assert AUDIT in result.stderr
         assert "tile" not in result.stderr
+
+
+@pytest.mark.parametrize("format_", ["text", "json"])
+@pytest.mark.parametrize(
+    ("verb", "unchecked"),
+    [
+        ("tasks", "Read models and the events behind them were"),
+        ("peers", "Read models and the events behind them were"),
+        ("violations", "Events other than the findings themselves were"),
+    ],
+)
+def test_a_list_says_what_of_it_was_not_checked(
+    ledger: Path, run: Callable[..., Result], demand: int, verb: str, unchecked: str, format_: str
+) -> None:
+    flip(ledger, demand)
+    result = run("--ledger", ledger, "--format", format_, verb)
+    said = f"{unchecked} not checked for changes from outside: `a2a-ledger --ledger {ledger} audit` checks all.\n"
+    assert result.stderr.count(said) == 1
+    assert "changed from outside" not in result.stdout
+    assert run("--ledger", ledger, "audit").exit_code == 1
+
+
+def test_a_finding_whose_own_box_was_changed_is_not_listed_as_if_it_was_whole(
+    ledger: Path, run: Callable[..., Result]
+) -> None:
+    found = objects(run("--ledger", ledger, "--format", "json", "violations"))
+    for violation in found:
+        run("--ledger", ledger, "violations", "ack", violation["position"], "--why", "agreed")
+    assert run("--ledger", ledger, "violations").exit_code == 0
+    n = int(found[0]["position"])
+    flip(ledger, n)
+    result = run("--ledger", ledger, "violations")
+    assert result.exit_code == 1
+    assert f"event {n} cannot be opened: it was changed.\n" in result.stderr
+    assert AUDIT in result.stderr

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from a2a_ledger.cli.errors import DISPROVED
-from a2a_ledger.cli.output import clean, clock, counted, host, note, print_json, short_id
+from a2a_ledger.cli.output import clean, clock, counted, host, note, note_unchecked, print_json, short_id
 from a2a_ledger.cli.session import pass_session, user
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.unfinished import VERIFIER
 from a2a_ledger.cli.verb import Verb, VerbGroup
-from a2a_ledger.errors import StoreError, UsageError
+from a2a_ledger.errors import DamagedError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from a2a_ledger.cli.session import Session
@@ -61,7 +61,7 @@ def violations(  # noqa: PLR0913 - one argument an option
 
     `enforce` refuses answers by which the peer left the contract, and what it streams. A request of
     ours and a push are recorded and reported, never refused: when they are judged they have been
-    sent, or delivered.
+    sent, or delivered. Exit 1 too if a finding was changed from outside.
     """
     if context.invoked_subcommand is not None:
         return
@@ -84,6 +84,8 @@ def violations(  # noqa: PLR0913 - one argument an option
         position = store.size()
         listed = [violation for violation in found.violations(store) if wanted(violation)]
         _say_lag(ledger)
+        damaged = _say_damage(listed)
+        note_unchecked("Events other than the findings themselves were")
         if group:
             _print_groups(session, _grouped(listed, _urls(store)))
         else:
@@ -99,7 +101,7 @@ def violations(  # noqa: PLR0913 - one argument an option
                 new = [violation for violation in found.violations(store, start=position) if wanted(violation)]
                 position = size
                 _print(session, new, ledger.clock(), head=False)
-    context.exit(DISPROVED if any(not violation.acknowledged for violation in listed) else 0)
+    context.exit(DISPROVED if damaged or any(not violation.acknowledged for violation in listed) else 0)
 
 
 @violations.command(
@@ -171,6 +173,18 @@ def _say_lag(ledger: ContractLedger) -> None:
         else f"`a2a-ledger follow --once` catches up where the key that signs findings is; {key} is missing"
     )
     note(f"The verifier has not looked at the last {counted(lag, 'event')} yet; {way}.")
+
+
+def _say_damage(listed: list[Violation]) -> bool:
+    """Say of which findings the content does not open, an erasure apart; return whether there are any."""
+    from a2a_ledger.store.damage import unopened  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    damaged = [violation.record.n for violation in listed if unopened(violation.record)]
+    for n in damaged:
+        note(f"event {n} cannot be opened: it was changed.")
+    if damaged:
+        note(DamagedError.hint)
+    return bool(damaged)
 
 
 def _print(session: Session, listed: list[Violation], today: datetime, *, head: bool = True) -> None:

@@ -115,6 +115,15 @@ def note(text: str) -> None:
         click.echo(text, err=True)
 
 
+def note_unchecked(what: str) -> None:
+    """Say what an answer was told from that nobody held against the log, so that it does not read as if all was well.
+
+    Args:
+        what: was not checked.
+    """
+    note(f"{what} not checked for changes from outside: `a2a-ledger audit` checks all.")
+
+
 def place() -> str | None:
     """Return the directory of the ledger that this run was given; None: none was."""
     context = click.get_current_context(silent=True)

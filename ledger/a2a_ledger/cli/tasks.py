@@ -15,6 +15,7 @@ from a2a_ledger.cli.output import (
     counted,
     host,
     note,
+    note_unchecked,
     place,
     print_json,
     short_hash,
@@ -76,6 +77,7 @@ _PEER_MEMBERS = (
 )
 _CARD_MEMBERS = ("source", "caller", "url", "contract")
 _FOLLOW_SECONDS = 0.5
+_UNCHECKED = "Read models and the events behind them were"
 _PREFIXES = range(8, 41)
 
 
@@ -136,6 +138,7 @@ def tasks(  # noqa: PLR0913 - one argument an option
             page = _page(wanted, skip, limit)
         _name_peers(page, ledger.store)
         _say_lag(now.lag, ledger.store)
+        note_unchecked(_UNCHECKED)
         if session.as_json:
             for row in page:
                 told = {name: cast("dict[str, object]", row)[name] for name in _TASK_MEMBERS}
@@ -205,6 +208,7 @@ def peers(session: Session) -> None:
     with session.reading_whole() as ledger, reading(ledger.store, view.VIEW) as now:
         rows = [cast("PeerRow", row) for row in now.rows.prefixed(view.PEER)]
         _say_lag(now.lag, ledger.store)
+    note_unchecked(_UNCHECKED)
     if session.as_json:
         for row in rows:
             cards = [
