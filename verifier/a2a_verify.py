@@ -1517,7 +1517,8 @@ EVENTS_TABLE: Final[dict[str, str]] = {
     "key.revoked.v1": "key_id:t role:t vkey:t size:i",
     "card.fetched.v1": f"""peer:t peer_url:t url:t answered_url:t source:t purpose:t caller:t status:i flags:T form:t
         raw_hash?:t document_hash?:t contract_hash?:t seed0?:t dialect?:t interfaces?:F api_keys?:T signature?:o
-        not_modified?:r etag?:t last_modified?:t max_age?:i age?:i no_cache?:b date?:t {_FETCH}""",
+        not_modified?:r etag?:t last_modified?:t max_age?:i age?:i no_cache?:b date?:t reader?:t connection?:t
+        {_FETCH}""",
     "card.fetch_failed.v1": f"""peer:t peer_url:t url:t answered_url:t source:t purpose:t caller:t outcome:t status?:i
         tls_alert?:t {_FETCH}""",
     "card.manifest.v1": """peer:t peer_url:t raw_hash:t contract_hash:t form:t floor_until:t status:t issued_at?:t

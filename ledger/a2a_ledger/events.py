@@ -151,6 +151,8 @@ class CardFetched(Event):
     variant: str | None = None  # with a query: first 16 hex digits of SHA-256 of the redacted url
     asked_version: str | None = None  # A2A-Version sent
     within: Ref | None = None  # the message whose body held the card, where it came as the answer of a method
+    reader: str | None = None  # of a proxy: mark of the client's program, 32 hex digits
+    connection: str | None = None  # of a proxy: mark of the connection that it was read on, 32 hex digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ _SAME_FOR_ALL = CREDENTIAL_HEADERS | {
     "tracestate",
     "baggage",
     "b3",
+    "via",  # a proxy may name itself anew with each start
     "x-request-id",
     "x-correlation-id",
     "request-id",

@@ -81,6 +81,9 @@ class CardAsk:
     """Its other headers that may select a card, see `card_identity.selecting`."""
     version: str | None = None
     """Its A2A-Version."""
+    reader: str | None = None
+    """Mark of the program that asks through a proxy, and of its connection; see `proxy.readers`."""
+    connection: str | None = None
     method: str = ""
     """The method whose answer is the card, as it was spelled, and its tenant; "" of a GET."""
 
@@ -255,6 +258,8 @@ def card_event(  # noqa: PLR0913 - see message_event
         credential=_marks(ask, at),
         variant=ask.variant,
         asked_version=ask.version,
+        reader=ask.reader,
+        connection=ask.connection,
     )
     if status == _NOT_MODIFIED and kept is not None:
         return _not_modified(fetched, kept), blobs

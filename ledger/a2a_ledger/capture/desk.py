@@ -23,7 +23,7 @@ from a2a_ledger.errors import CaptureError, CardError, LedgerError, LedgerUnavai
 from a2a_ledger.wire import TERMINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from a2a_ledger.capture.card_identity import CardIdentity
@@ -144,12 +144,23 @@ class Desk:
 
     def remember(self, bound: BoundCard) -> BoundCard:
         """Take note of a card that is handed to the application."""
-        key = (id(_transport(bound)), bound.peer, bound.kept.key, bound.kept.raw_hash or "")
+        key = _known_as(bound)
         self._recent[key] = bound
         self._recent.move_to_end(key)
         while len(self._recent) > _RECENT_CARDS:
             self._recent.popitem(last=False)
         return bound
+
+    def recall(self, bounds: Iterable[BoundCard]) -> None:
+        """Take note of cards that were handed out before those of this process, newest first, as far as there is room.
+
+        What the process knows of the same octets stays as it is.
+        """
+        for bound in bounds:
+            key = _known_as(bound)
+            if key not in self._recent and len(self._recent) < _RECENT_CARDS:
+                self._recent[key] = bound
+                self._recent.move_to_end(key, last=False)
 
     def bound_to(self, kept: KeptCard, body: bytes, *, peer: str, route: Route) -> BoundCard | None:
         """Return the card of a kept answer, ready to be frozen; None when no contract can be frozen from it."""
@@ -243,6 +254,10 @@ def tasks_in_flight(ledger: ContractLedger, peer: str) -> list[str]:
         for record in sent
         if task_state(ledger.store, record.stream) not in TERMINAL and not ended_in_error(ledger.store, record.stream)
     ]
+
+
+def _known_as(bound: BoundCard) -> tuple[int, str, CardIdentity, str]:
+    return id(_transport(bound)), bound.peer, bound.kept.key, bound.kept.raw_hash or ""
 
 
 def _transport(bound: BoundCard) -> object:

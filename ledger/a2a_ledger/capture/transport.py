@@ -179,7 +179,7 @@ class GuardTransport(httpx.AsyncBaseTransport):
         headers, url = pairs(request.headers), str(request.url)
         told = self._arrivals.told_of(parse_request(request.method, url, headers, b""))
         whose = Peer(told.peer, told.peer_url) if told is not None else None
-        ask = self._desk.cards.ask_of(url, headers, of=follows, whose=whose, served=self._served)
+        ask = self._signed(self._desk.cards.ask_of(url, headers, of=follows, whose=whose, served=self._served))
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(self._desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "sni_hostname"}}
@@ -243,8 +243,13 @@ class GuardTransport(httpx.AsyncBaseTransport):
         url = desk.views.of(peer).url or agent_card_url(leg.url)
         places = desk.cards.schemes.places_of(peer)
         ask = method_ask(leg, pairs(request.headers), peer=Peer(peer, url), places=places, served=self._served)
+        ask = self._signed(ask)
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, peer)
+        return ask
+
+    def _signed(self, ask: CardAsk) -> CardAsk:
+        """Return a question for a card with who asks, where a transport serves several clients."""
         return ask
 
     def _task_of(self, peer: str) -> str | None:

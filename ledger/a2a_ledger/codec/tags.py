@@ -13,6 +13,7 @@ find; no proof rests on one.
 | `sent:<peer>` | contract.captured, contract.reconstructed | the newest sends to a peer |
 | `lists:<interface url>` | card.fetched | the peers whose cards list a url |
 | `apikey:<peer>:<in>:<name>:<scheme>` | card.fetched with a body | where a peer's cards, of all times, put API keys |
+| `reader:<mark>` | card.fetched by a proxy | the cards that a client's program read |
 | `origin:<scheme://host[:port]>` | card.fetched with a body and status 200 | the peers of an origin |
 | `import:<sha256>` | anything imported, with its line | whether a file was imported, and how far |
 | `entry:<mark>` | the last record of an imported exchange | whether an exchange was imported, of whatever file |
@@ -101,6 +102,8 @@ def _card(data: JsonObject) -> Iterator[str]:
     for place in places if isinstance(places, list) else []:
         if isinstance(place, str):
             yield from _joined("apikey", {**data, "place": place}, "peer", "place")
+    if "reader" in data:
+        yield from _joined("reader", data, "reader")
     peer_url = data.get("peer_url")
     if data.get("status") == _HTTP_OK and isinstance(peer_url, str) and isinstance(data.get("raw_hash"), str):
         try:

@@ -68,6 +68,10 @@ class Addresses:
         rest = _below(self.upstream, url)
         return None if rest is None else f"{self.public}{rest}"
 
+    def is_upstream(self, url: str) -> bool:
+        """Say whether a url lies under the agent's base url."""
+        return _below(self.upstream, url) is not None
+
     def leads_here(self, url: str) -> bool:
         """Say whether a url lies under one of the two base urls: who goes there may go through the proxy."""
         return _below(self.upstream, url) is not None or _below(self.public, url) is not None

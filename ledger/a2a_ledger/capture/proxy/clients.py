@@ -8,14 +8,20 @@ nobody knows which one the client acts on, and no card is named (docs/format.md 
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections import OrderedDict
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.capture.builds import Builds
+from a2a_ledger.capture.card_identity import key_of
+from a2a_ledger.capture.proxy.readers import TELLING, asking
+from a2a_ledger.capture.proxy.recalled import Recalled
+from a2a_ledger.capture.route import is_credential
 from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
@@ -25,66 +31,70 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.proxy.readers import Client, Readers
+    from a2a_ledger.capture.proxy.recalled import Recall
+    from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.capture.route import Route
-    from a2a_ledger.capture.server.incoming import Scope
+    from a2a_ledger.codec import Record
     from a2a_ledger.events import Ref
     from a2a_ledger.wire import Headers, Leg
 
     Place = tuple[str, str, str]
-    Cards = OrderedDict[Place, BoundCard]
+    Cards = OrderedDict[Place, BoundCard | None]
+    """By where they lie; None: what was read there cannot be told."""
+    Connections = OrderedDict[str | None, Cards]
 
 _log = logging.getLogger(__name__)
 
-_TELLING = (b"forwarded", b"user-agent", b"x-forwarded-for")
 _PROGRAMS = 256
 _CONNECTIONS = 64
 """Connections of one program whose cards are remembered."""
 
+_READS = 256
+"""Newest card reads of one program that are looked at in the log; where there are more, nobody knows what they were."""
 
-class Client(NamedTuple):
-    """Who sends a request, as far as it can be told."""
+_OTHER = "other"
+"""In the place of a connection: what was read on others, which are not remembered one by one."""
 
-    program: tuple[object, ...]
-    """Address without its port, and the headers that tell programs apart."""
-    connection: object
-    """Address and port; None: not known."""
+_URLS = 1024
+"""Urls of which it is remembered that they were looked up."""
 
-
-NOBODY = Client((), None)
-
-asking: ContextVar[Client] = ContextVar("a2a_ledger_proxy_client", default=NOBODY)
-"""The client whose request is on its way."""
+_ANYWHERE: Place = ("", "", "")
 
 given: ContextVar[Ref | None] = ContextVar("a2a_ledger_proxy_given", default=None)
 """The recorded answer about the card that this client is given; None: it is given none."""
 
 
-def client_of(scope: Scope, headers: Sequence[tuple[bytes, bytes]]) -> Client:
-    """Tell who sends a request."""
-    address = scope.get("client")
-    telling = tuple((name.lower(), value) for name, value in headers if name.lower() in _TELLING)
-    if address is None:
-        return Client((None, telling), None)
-    host, port = address
-    return Client((host, telling), (host, port))
-
-
 class Clients:
-    """The cards that each client read through one proxy, those of the latest programs and connections."""
+    """The cards that each client read through one proxy, of the latest programs and connections.
 
-    def __init__(self) -> None:
-        self._read: OrderedDict[tuple[object, ...], OrderedDict[object, Cards]] = OrderedDict()
+    The log has it all: a program that is not in memory, because the process began since or for want of room, is looked
+    up there.
+    """
+
+    def __init__(self, readers: Readers, recall: Recall, reader: LogReader) -> None:
+        """Remember nothing yet.
+
+        Args:
+            readers: tells clients apart.
+            recall: reads cards back.
+            reader: the log.
+        """
+        self._readers = readers
+        self._recall = recall
+        self._log = reader
+        self._read: OrderedDict[str, Connections] = OrderedDict()
 
     def reads(self, client: Client, bound: BoundCard) -> None:
-        """Take note that a client is given a card."""
-        connections = self._read.setdefault(client.program, OrderedDict())
-        self._read.move_to_end(client.program)
-        cards = connections.setdefault(client.connection, OrderedDict())
-        connections.move_to_end(client.connection)
-        cards[bound.kept.key.place] = bound
+        """Take note that a client is given a card, which is recorded."""
+        reader = self._readers.of(client)
+        connections = self._of(reader.program)
+        cards = connections.setdefault(reader.connection, OrderedDict())
+        connections.move_to_end(reader.connection)
+        cards[bound.kept.key.place] = replace(bound, route=copy.copy(bound.route))  # that goes with newer credentials
         cards.move_to_end(bound.kept.key.place)
-        for held, most in ((self._read, _PROGRAMS), (connections, _CONNECTIONS), (cards, _CONNECTIONS)):
-            while len(held) > most:
+        for held in (connections, cards):
+            while len(held) > _CONNECTIONS:
                 held.popitem(last=False)
 
     def cards_of(self, client: Client, headers: Headers) -> list[BoundCard]:
@@ -94,29 +104,78 @@ class Clients:
             client: who sends.
             headers: of its request.
         """
-        connections = self._read.get(client.program, OrderedDict[object, "Cards"]())
-        if client.connection is not None and client.connection in connections:
-            return list(reversed(connections[client.connection].values()))
-        newest: Cards = OrderedDict()
+        reader = self._readers.of(client)
+        connections = self._of(reader.program)
+        if reader.connection is not None and reader.connection in connections:
+            mine = list(reversed(connections[reader.connection].values()))
+            return [bound for bound in mine if bound is not None] if None not in mine else []
+        newest: OrderedDict[Place, BoundCard] = OrderedDict()
+        apart: set[Place] = set()
         for cards in reversed(connections.values()):
             for place, bound in reversed(cards.items()):
+                if bound is None:
+                    return []
                 if bound.route is not None and bound.route.carried_by(headers) < 0:
-                    continue  # asked for by a caller with other credentials
+                    apart.add(place)  # asked for by a caller with other credentials
+                    continue
                 if not _same(newest.setdefault(place, bound), bound):
                     return []
+        if not apart.issubset(newest) and any(is_credential(k) and k.lower() not in TELLING for k, _ in headers):
+            return []  # it may be the same caller, with a newer token
         return list(newest.values())
+
+    def _of(self, program: str) -> Connections:
+        """Return what one program read, from memory or from the log."""
+        held = self._read.get(program)
+        if held is None:
+            held = self._read[program] = self._recorded(program)
+            while len(self._read) > _PROGRAMS:
+                self._read.popitem(last=False)
+        self._read.move_to_end(program)
+        return held
+
+    def _recorded(self, program: str) -> Connections:
+        """Return what the log says that a program read, as if it had been remembered since."""
+        records = self._log.tagged(f"reader:{program}", limit=_READS, desc=True)
+        newest: dict[str | None, dict[Place, Record]] = {}
+        for record in records:
+            if record.data.get("contract_hash") is not None:
+                connection = cast("str | None", record.data.get("connection"))
+                newest.setdefault(connection, {}).setdefault(key_of(record.data).place, record)
+        found: Connections = OrderedDict()
+        for connection in reversed([*newest][:_CONNECTIONS]):
+            places = reversed([*newest[connection].items()][:_CONNECTIONS])
+            found[connection] = OrderedDict((place, self._recall.card(record)) for place, record in places)
+        if len(records) == _READS and len(found) < _CONNECTIONS:
+            found[_OTHER] = OrderedDict({_ANYWHERE: None})
+            found.move_to_end(_OTHER, last=False)
+        if found and self._may_have_read_more(found):
+            found[_OTHER] = OrderedDict({_ANYWHERE: None})
+        return found
+
+    def _may_have_read_more(self, found: Connections) -> bool:
+        """Say whether a program may have read more since, while the proxy enforced and took all clients for one."""
+        bounds = [bound for cards in found.values() for bound in cards.values() if bound is not None]
+        first = min((bound.kept.n for bound in bounds), default=-1)
+        tag = f"reader:{self._readers.everybody}"
+        if not self._log.tagged_places(tag, after=first, limit=1):
+            return False
+        since = [record for record in self._log.tagged(tag, limit=_READS, desc=True) if record.n > first]
+        known = {(bound.kept.key.place, bound.kept.contract_hash) for bound in bounds}
+        read = {(key_of(record.data).place, record.data.get("contract_hash")) for record in since}
+        return len(since) == _READS or not known.issuperset(one for one in read if one[1] is not None)
 
 
 class ClientBuilds(Builds):
     """Hands cards out through one proxy, be it that a GET or that a method asks, and notes who reads which."""
 
-    def __init__(self, desk: Desk, asking_: Asking, clients: Clients) -> None:
+    def __init__(self, desk: Desk, asking_: Asking, clients: Clients | None) -> None:
         """Hand cards out.
 
         Args:
             desk: the proxy's shared part.
             asking_: puts the questions.
-            clients: who read which card.
+            clients: who read which card; None: all clients count as one.
         """
         super().__init__(desk, asking_)
         self._clients = clients
@@ -125,7 +184,8 @@ class ClientBuilds(Builds):
         """Take note that the client whose request this is gets this card; see `Builds.hand_out`."""
         bound = await super().hand_out(kept, body, route, changed=changed)
         if bound is not None:
-            self._clients.reads(asking.get(), bound)
+            if self._clients is not None:
+                self._clients.reads(asking.get(), bound)
             given.set(bound.kept.fetch)
         return bound
 
@@ -150,11 +210,9 @@ class ClientArrivals(Arrivals):
     def card_for(self, leg: Leg, headers: Headers = ()) -> tuple[BoundCard | None, str]:
         """Return the card that the client whose request this is read, and the peer; see `Arrivals.card_for`."""
         bound, peer = super().card_for(leg, headers)
-        if bound is None:
-            return None, peer
         cards = self._clients.cards_of(asking.get(), headers)
         mine = self.fitting(cards, leg, headers) or self._left_by(cards, leg, peer)
-        if mine is None and leg.method in SENDS and not self._said_unknown:
+        if mine is None and bound is not None and leg.method in SENDS and not self._said_unknown:
             self._said_unknown = True
             _log.warning(
                 "%s: which card a client acts on cannot be told (it read none through this proxy, or shares address "
@@ -176,6 +234,44 @@ class ClientArrivals(Arrivals):
             return None
         leading = (one for one in cards if any(self._leads_here(interface["url"]) for interface in one.interfaces))
         return next(leading, None)
+
+
+class OneForAll(Arrivals):
+    """What arrives for the clients of an enforcing proxy: all act on the newest card that any of them was given."""
+
+    def __init__(self, desk: Desk, recall: Recall, lies_there: Callable[[str], bool]) -> None:
+        """Judge for the clients of one proxy.
+
+        Args:
+            desk: the proxy's shared part.
+            recall: reads cards back.
+            lies_there: says whether a url is one of the agent behind the proxy.
+        """
+        super().__init__(desk)
+        self._recall = recall
+        self._lies_there = lies_there
+        self._looked: set[tuple[str, ...]] = set()
+
+    def card_for(self, leg: Leg, headers: Headers = ()) -> tuple[BoundCard | None, str]:
+        """Return the card that a call is made on, and the peer; see `Arrivals.card_for`.
+
+        One that was read before this process began counts only for a request that carries the credentials that it was
+        asked for with, by which it is asked for again.
+        """
+        urls = urls_of_interface(leg.url)
+        if leg.method in SENDS and urls not in self._looked:
+            if len(self._looked) >= _URLS:
+                self._looked.clear()
+            self._looked.add(urls)
+            self._desk.recall(self._recall.handed_out(leg, self._lies_there))
+        bound, peer = super().card_for(leg, headers)
+        if bound is not None and isinstance(bound.route, Recalled):
+            if not bound.route.is_of(headers):
+                return None, peer
+            bound.route = bound.route.as_asked_with(headers)
+            if bound.route is not None:
+                self._desk.cards.remember(bound.route)
+        return bound, peer
 
 
 def _same(one: BoundCard, other: BoundCard) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from a2a_ledger.capture.failures import describe_failure
-from a2a_ledger.capture.proxy.clients import client_of
+from a2a_ledger.capture.proxy.readers import client_of
 from a2a_ledger.capture.proxy.recording import CLIENT, LARGE, TARGET, TOLD, WITHOUT_BODY, ProxyTransport, Told
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.redacted import bare_url
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from a2a_ledger.capture.proxy.addresses import Addresses
-    from a2a_ledger.capture.proxy.clients import Client
+    from a2a_ledger.capture.proxy.readers import Client
     from a2a_ledger.capture.proxy.rewriting import CardRewriter
     from a2a_ledger.capture.server.incoming import Message, Receive, Scope, Send
 

@@ -23,8 +23,10 @@ from a2a_ledger.capture.failures import describe_failure
 from a2a_ledger.capture.leaving import Outgoing
 from a2a_ledger.capture.off_loop import read_plain
 from a2a_ledger.capture.passed_body import AsItComes, Spooled
-from a2a_ledger.capture.proxy.clients import NOBODY, ClientArrivals, ClientBuilds, Clients, asking, given
+from a2a_ledger.capture.proxy.clients import ClientArrivals, ClientBuilds, Clients, OneForAll, given
 from a2a_ledger.capture.proxy.passed_card import PassedRoute
+from a2a_ledger.capture.proxy.readers import NOBODY, Readers, asking
+from a2a_ledger.capture.proxy.recalled import Recall
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.capture.route import Route, pairs
 from a2a_ledger.capture.sends import Sends
@@ -37,6 +39,7 @@ from a2a_ledger.errors import ContractDivergenceError, LedgerError
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
+    from a2a_ledger.capture.card_record import CardAsk
     from a2a_ledger.capture.exchange import Exchange
     from a2a_ledger.capture.peerview import KeptCard
     from a2a_ledger.capture.proxy.addresses import Addresses
@@ -108,9 +111,13 @@ class ProxyTransport(GuardTransport):
     def __init__(
         self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, question: Asking, addresses: Addresses
     ) -> None:
-        clients = Clients()
+        self._readers = Readers(desk.ledger, addresses.upstream, as_one=desk.enforces)
+        recall = Recall(desk, self, inner.handle_async_request)
+        clients = None if desk.enforces else Clients(self._readers, recall, desk.ledger.store)
         super().__init__(inner, desk, sends, ClientBuilds(desk, question, clients))
-        if not desk.enforces:
+        if clients is None:
+            self._arrivals = OneForAll(desk, recall, addresses.is_upstream)
+        else:
             self._arrivals = ClientArrivals(desk, self, clients, addresses.leads_here)
         self._addresses = addresses
         self._listed: dict[bytes, httpx.URL] = {}
@@ -148,6 +155,8 @@ class ProxyTransport(GuardTransport):
         """Send one request on, recorded; see `GuardTransport`."""
         asking.set(request.extensions.get(CLIENT, NOBODY))
         given.set(None)
+        with self._desk.failing_as_chosen():
+            await self._readers.prepare()
         spool = request.extensions.get(LARGE)
         if not isinstance(spool, Spool):
             return await super().handle_async_request(request)
@@ -187,7 +196,7 @@ class ProxyTransport(GuardTransport):
         if self._desk.enforces:
             return await super()._card(request, follows)
         desk, headers = self._desk, pairs(request.headers)
-        ask = desk.cards.ask_of(str(request.url), headers, of=follows)
+        ask = self._signed(desk.cards.ask_of(str(request.url), headers, of=follows))
         if ask.marked:  # the first credential of a peer makes its redaction key, which waits for the disk
             await asyncio.to_thread(desk.ledger.store.keys.redaction_key, ask.peer)
         extensions = {k: v for k, v in request.extensions.items() if k in {"timeout", "target"}}
@@ -211,6 +220,9 @@ class ProxyTransport(GuardTransport):
         if came is None:
             raise LedgerError("expected an answer of the agent beside its record, found none")
         return httpx.Response(came.status, headers=came.headers, stream=Spooled(came.body), request=request)
+
+    def _signed(self, ask: CardAsk) -> CardAsk:
+        return self._readers.sign(ask)
 
     # ---- everything else
 
