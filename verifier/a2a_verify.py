@@ -895,12 +895,13 @@ class Policy:
         elif role == "witness":
             self.more_witnesses.append(key)
 
-    def is_met(self, name: str, cosigners: set[Key], depth: int = 0) -> bool:
+    def is_met(self, name: str, cosigners: set[Key]) -> bool:
         """Say whether a witness, or enough of a group, has cosigned."""
-        if name in self.groups and depth <= len(self.groups):
-            needed, members = self.groups[name]
-            return sum(self.is_met(member, cosigners, depth + 1) for member in members) >= needed
-        return name in self.witnesses and self.witnesses[name] in cosigners
+        met = {witness for witness, key in self.witnesses.items() if key in cosigners}
+        for group, (needed, members) in self.groups.items():  # the members of each are of lines above
+            if sum(member in met for member in members) >= needed:
+                met.add(group)
+        return name in met
 
 
 def read_policy(data: bytes) -> Policy:

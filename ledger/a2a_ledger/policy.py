@@ -119,10 +119,11 @@ class Policy:
         return None
 
     def _met(self, name: str, cosigned: Collection[str]) -> bool:
-        if name in self.groups:
-            group = self.groups[name]
-            return sum(self._met(member, cosigned) for member in group.members) >= group.threshold
-        return name == "none" or name in cosigned
+        met = {"none", *cosigned}
+        for group, (threshold, members) in self.groups.items():  # the members of each are of lines above
+            if sum(member in met for member in members) >= threshold:
+                met.add(group)
+        return name in met
 
     def __str__(self) -> str:
         """Format the policy file."""

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_BROKEN = {
+    "/w/garbage": b"no http at all\r\n\r\n",
+    "/w/cut": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123",
+}
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers by the path that is asked for."""
 
@@ -44,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
             case "/w/body":
                 self._drip(b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n", b"a")
             case _:
-                self.wfile.write(b"no http at all\r\n\r\n")
+                self.wfile.write(_BROKEN[self.path])
         self.close_connection = True
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
@@ -102,6 +108,8 @@ def test_what_does_not_end_well_is_said(url: str) -> None:
         post(f"{url}/long")
     with pytest.raises(AnchorError, match=r"no whole answer within 0\.05 s"):
         post(f"{url}/hang", timeout=0.05)
+    with pytest.raises(AnchorError, match="expected an answer of 10 bytes, found one cut after 3"):
+        post(f"{url}/cut")
     with pytest.raises(AnchorError, match="no answer"):
         post(f"{url}/garbage")
     with pytest.raises(AnchorError, match="no answer"):

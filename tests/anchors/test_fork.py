@@ -95,6 +95,13 @@ def test_a_file_that_was_made_up_proves_nothing() -> None:
         {"path": [7]},
         {"path": ["!"]},
         {"root": "x"},
+        {"root": "00"},
+        {"root": made().root.hex().upper()},
+        {"root": f"{made().root.hex()} "},
+        {"log": "acme/other-1b9e04c7"},
+        {"log": 1},
+        {"theirs": head(THEIRS, "acme/other-1b9e04c7")},
+        {"theirs": "no note"},
         {"holder": ["w"]},
     ],
 )

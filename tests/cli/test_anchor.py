@@ -94,8 +94,12 @@ def test_a_fork_is_proved_to_whoever_has_the_file(run: Run, ledger: Path, preten
 def test_a_file_that_proves_nothing_is_said_to(run: Run, ledger: Path, home: Path) -> None:
     with ContractLedger.open(ledger, follow=False) as service:
         vkey = service.signers["log"].vkey
-    (home / "fork.json").write_text("{}")
-    assert run("anchor", "fork", "fork.json", "--trust", vkey).exit_code == 2
+    for content in ("{}", "no json", "", "[" * 100_000):
+        (home / "fork.json").write_text(content)
+        done = run("anchor", "fork", "fork.json", "--trust", vkey)
+        assert (done.exit_code, "fork.json proves nothing: " in done.stderr) == (1, True), done.stderr
+    assert run("anchor", "fork", "absent.json", "--trust", vkey).exit_code == 2
+    assert run("anchor", "fork", "fork.json", "--trust", "no key").exit_code == 2
     assert run("anchor", "fork", "fork.json").exit_code == 2
 
 

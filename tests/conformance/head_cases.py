@@ -149,6 +149,10 @@ def _witnesses() -> Iterator[Row]:
     yield seen("witnessed_by_quorum", recipe=lambda: _with_note(both(), _asking("g", group)), valid="W T")
     any_of = _asking("g", "group g any w1 w2 w3")
     yield seen("witnessed_by_any", recipe=lambda: _with_note(_cosigned(_note(), two), any_of), valid="W T")
+    deep = [f"group g{level} any {f'g{level - 1}' if level else 'w1'}" for level in range(3000)]
+    deeply = _asking("g2999", *deep)
+    yield seen("witnessed_in_deep_groups", recipe=lambda: _with_note(_cosigned(_note(), one), deeply), valid="W T")
+    yield seen("witness_missing_in_deep_groups_notproven", recipe=lambda: _with_note(_cosigned(_note(), two), deeply))
     nested = _asking("top", "group g any w1 w2", "group top all g w3")
     yield seen("witnessed_in_nested_group_notproven", recipe=lambda: _with_note(both(), nested))
     # One witness that the reader named is no quorum of his: its clock alone dates nothing.

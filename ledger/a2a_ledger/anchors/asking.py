@@ -122,6 +122,9 @@ def ask(  # noqa: PLR0913 - the parts of a request
             if len(received) > MAX_ANSWER:
                 raise AnchorError(f"{url}: expected an answer of at most {MAX_ANSWER} bytes, found a longer one")
             left()
+        if answer.length:  # `read1` ends like this where the connection does
+            whole = len(received) + answer.length
+            raise AnchorError(f"{url}: expected an answer of {whole} bytes, found one cut after {len(received)}")
     except TimeoutError:
         raise AnchorError(f"{url}: no whole answer within {timeout:g} s") from None
     except (OSError, http.client.HTTPException) as problem:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
 
 FORM: Final = "a2a-ledger-fork/1"
+_HASH: Final = 32  # octets
 _MEMBERS = {"form", "holder", "log", "ours", "path", "root", "theirs"}
 
 
@@ -99,10 +100,14 @@ def read_fork(raw: bytes) -> Fork:
         texts = {name: members[name] for name in ("holder", "ours", "theirs", "root")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise FormatError("expected texts")
-        root = bytes.fromhex(cast("str", texts["root"]))
+        holder, ours, theirs, spelled = (cast("str", text) for text in texts.values())
+        if any(checkpoint_of(note).origin != members["log"] for note in (ours, theirs)):
+            raise FormatError("expected the notes to be heads of the log that it names")
+        root = bytes.fromhex(spelled)
+        if len(root) != _HASH or root.hex() != spelled:
+            raise FormatError("expected the root in 64 hex digits, lower case")
     except (ValueError, TypeError, AttributeError, RecursionError, LedgerError) as problem:
         raise FormatError(f"this is no fork proof of form {FORM}: {problem}") from problem
-    holder, ours, theirs = (cast("str", texts[name]) for name in ("holder", "ours", "theirs"))
     return Fork(holder, ours, theirs, root, tuple(path))
 
 

@@ -190,9 +190,15 @@ def fork(session: Session, *, file: Path, trust: tuple[str, ...]) -> None:
     from a2a_ledger.anchors.fork import check_fork, read_fork  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.checkpoint import checkpoint_of  # noqa: PLC0415 - same
     from a2a_ledger.cli.earlier import trusted_keys  # noqa: PLC0415 - same
+    from a2a_ledger.errors import FormatError, VerificationError  # noqa: PLC0415 - same
 
-    found = read_fork(read_input(file, "a fork proof"))
-    check_fork(found, trusted_keys(trust))
+    keys = trusted_keys(trust)
+    raw = read_input(file, "a fork proof")
+    try:
+        found = read_fork(raw)
+        check_fork(found, keys)
+    except FormatError as problem:  # no fault of the call: whatever the file is, it is answered what it proves
+        raise VerificationError(f"{file} proves nothing: {problem}") from problem
     ours, theirs = checkpoint_of(found.ours), checkpoint_of(found.theirs)
     if session.as_json:
         print_json({"log": ours.origin, "sizes": [theirs.size, ours.size], "holder": found.holder})

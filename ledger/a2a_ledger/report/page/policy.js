@@ -99,12 +99,12 @@ const trustedFor = (policy, role) => [
 /** Say whether enough of the policy's witnesses are among those that cosigned. */
 function quorumMet(policy, signers) {
   const keys = signers.map(({ key }) => key.vkey);
-  const cosigned = (name) => {
-    const group = policy.groups.get(name);
-    if (group) return BigInt(group.members.filter(cosigned).length) >= group.needed;
-    return name === "none" || keys.includes(policy.witnesses.get(name)?.vkey);
-  };
-  return cosigned(policy.quorum);
+  const met = new Set(["none"]);
+  for (const [name, { vkey }] of policy.witnesses) if (keys.includes(vkey)) met.add(name);
+  for (const [name, { needed, members }] of policy.groups) { // the members of each are of lines above
+    if (BigInt(members.filter((member) => met.has(member)).length) >= needed) met.add(name);
+  }
+  return met.has(policy.quorum);
 }
 
 /** Return when the quorum was met, by the witnesses' clocks; null: it was not, or none is asked for. */
