@@ -10,6 +10,7 @@ import pytest
 from a2a_ledger.anchors import witnesses
 from a2a_ledger.anchors.asking import Answer
 from a2a_ledger.checkpoint import checkpoint_of
+from a2a_ledger.cli.stopping import Stopping
 from a2a_ledger.ledger import ContractLedger
 from tests.anchors.pretend import Pretend, size
 from tests.cli.conftest import objects, opened
@@ -140,7 +141,7 @@ def test_follow_anchors_by_itself_and_once_does_not(
     assert run("--ledger", ledger, "follow", "--once").exit_code == 0
     assert pretend.asked == []
 
-    def interrupted(_: float) -> None:
+    def interrupted(_stopping: Stopping, _seconds: float) -> bool:
         raise KeyboardInterrupt
 
     started: list[ContractLedger] = []
@@ -148,7 +149,7 @@ def test_follow_anchors_by_itself_and_once_does_not(
     def start(of: ContractLedger) -> None:
         started.append(of)
 
-    monkeypatch.setattr("a2a_ledger.cli.run.time.sleep", interrupted)
+    monkeypatch.setattr(Stopping, "wait", interrupted)
     monkeypatch.setattr(ContractLedger, "anchor_regularly", start)
     run("--ledger", ledger, "follow")
     assert len(started) == 1

@@ -58,6 +58,8 @@ def stopped_by_signals() -> Generator[Stopping]:
     }
     for one in before:
         signal.signal(one, stopping.tell)
-    yield stopping
-    for one, handler in before.items():  # where the verb has failed the process ends, and a signal changes nothing
-        signal.signal(one, handler)
+    try:
+        yield stopping
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
