@@ -4,7 +4,7 @@ A view lies in the ledger's own database. A page is folded outside any lock; its
 position are then committed together, so a crash leaves both or neither. Whoever finds that another
 process moved the position drops its page and reads again.
 
-A reader never writes here: it copies a view that lags into memory and catches up there (`reading`).
+A reader never writes here: where a view lags it folds the rest in memory, above the stored rows (`reading`).
 No proof rests on a view; `compare` recomputes one from the log and says what differs.
 """
 
@@ -29,6 +29,7 @@ from a2a_ledger_projections.view import (
     log_size,
     next_event,
     stored_position,
+    write_above,
     write_rows,
 )
 
@@ -101,16 +102,15 @@ class Reading:
 
 @contextmanager
 def reading(store: Store, view: View) -> Generator[Reading]:
-    """Give the view as of now: the stored rows if they are up to date, else a copy caught up in memory."""
+    """Give the view as of now: the stored rows, and where they lag what changed since above them, in memory alone."""
     with store.snapshot() as db:  # one state of the database for position, rows and events
         exists, size = store.has_table(db, view.table), log_size(db)
         stored = stored_position(db, view) if exists else 0
         if not exists or stored != size:
             with _memory(view) as memory:
-                if stored:
-                    memory.executemany(insert_row(view.table), all_rows(db, view))
-                _fold_into(store, memory, db, view, (stored, size))
-                yield Reading(Table(memory, view), size, size - stored)
+                below = Table(db, view) if stored else None
+                _fold_into(store, memory, db, view, (stored, size), below)
+                yield Reading(Table(memory, view, below), size, size - stored)
             return
     with store.views() as db:  # whoever reads on for long holds no old state
         yield Reading(Table(db, view), size, 0)
@@ -238,7 +238,7 @@ def _store_page(store: Store, view: View, limit: int) -> int:
             return 0
         if start and not store.has_table(db, view.table):
             raise StoreError(f"view {view.name}: its position is {start}, but its table is gone", hint=_REPAIR)
-        load = _loader(db, view) if start else _nothing
+        load = Table(db, view).get if start else _nothing
         changes = list(_folded(store, db, view, (start, stop), load))
     with store.transaction() as db:
         if stored_position(db, view) != start:
@@ -267,14 +267,26 @@ def _folded(
     return rows.take_changes()
 
 
-def _fold_into(store: Store, memory: sqlite3.Connection, log: Session, view: View, span: tuple[int, int]) -> None:
-    """Bring a copy in memory from one position to another."""
+def _fold_into(  # noqa: PLR0913, PLR0917 - from where, to where
+    store: Store,
+    memory: sqlite3.Connection,
+    log: Session,
+    view: View,
+    span: tuple[int, int],
+    below: Table | None = None,
+) -> None:
+    """Bring rows in memory from one position to another: all rows, or those that change above others."""
     start, stop = span
+    load = Table(memory, view, below).get
     at: int | None = start
     at = next_event(log, start)
     while at is not None and at < stop:
         end = min(at + PAGE, stop)
-        write_rows(memory, view, _folded(store, log, view, (at, end), _loader(memory, view)))
+        changes = _folded(store, log, view, (at, end), load)
+        if below is None:
+            write_rows(memory, view, changes)
+        else:
+            write_above(memory, view, below, changes)
         at = next_event(log, end)  # in a log without gaps this is `end` itself
 
 
@@ -290,7 +302,3 @@ def _memory(view: View) -> Generator[sqlite3.Connection]:
 
 def _nothing(_key: str) -> None:
     """Load no row: nothing was folded before."""
-
-
-def _loader(db: Session, view: View) -> Callable[[str], JsonObject | None]:
-    return Table(db, view).get

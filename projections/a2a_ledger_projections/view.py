@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from heapq import merge
+from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import StoreError
@@ -101,26 +103,49 @@ class Rows:
             yield key, self._first.get(key), _dump(self._held[key])
 
 
+Cells = tuple[int, str, str]
+"""A row as it lies there: position at which it was made, key, JSON. Rows are told in the order of the first two."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of a view, to be read by key or in the order in which they began."""
+    """The rows of a view, read by key or in the order in which they began; newer ones may stand above stored ones."""
 
     _db: Session
     _view: View
+    _below: Table | None = None
+    """Rows that are as they were, but for those of the same key here."""
 
     def get(self, key: str) -> JsonObject | None:
         """Return one row, or None."""
-        found = self._db.execute(f"SELECT row FROM {self._view.table} WHERE key = ?", (key,)).fetchone()  # noqa: S608 - names of our own, never of the wire
-        return None if found is None else self._view.read_row(key, found[0])
+        found = self.cells(key)
+        return None if found is None else self._view.read_row(key, found[2])
+
+    def cells(self, key: str) -> Cells | None:
+        """Return one row as it lies there, or None."""
+        asked = f"SELECT first, key, row FROM {self._view.table} WHERE key = ?"  # noqa: S608 - names of our own, never of the wire
+        found: Cells | None = self._db.execute(asked, (key,)).fetchone()
+        return found if found is not None or self._below is None else self._below.cells(key)
 
     def prefixed(self, prefix: str, *, newest_first: bool = False) -> Iterator[JsonObject]:
         """Yield the rows whose key begins with `prefix`, in the order in which they were first seen."""
+        for _, key, row in self._told(prefix, newest_first=newest_first):
+            yield self._view.read_row(key, row)
+
+    def _told(self, prefix: str, *, newest_first: bool) -> Iterator[Cells]:
         order = "DESC" if newest_first else "ASC"
-        cursor = self._db.execute(
-            f"SELECT key, row FROM {self._view.table} WHERE key >= ? AND key < ? ORDER BY first {order}, key {order}",  # noqa: S608 - names of our own, never of the wire
+        own: Iterable[Cells] = self._db.execute(
+            f"SELECT first, key, row FROM {self._view.table} WHERE key >= ? AND key < ?"  # noqa: S608 - names of our own, never of the wire
+            f" ORDER BY first {order}, key {order}",
             (prefix, prefix + "\U0010ffff"),
         )
-        return (self._view.read_row(key, row) for key, row in cursor)
+        if self._below is None:
+            return iter(own)
+        newer = list(own)
+        replaced = {key for _, key, _ in newer}
+        below = self._below._told(prefix, newest_first=newest_first)  # noqa: SLF001 - of the same class
+        stand = (cells for cells in below if cells[1] not in replaced)
+        return merge(newer, stand, key=itemgetter(0, 1), reverse=newest_first)
 
 
 def text(data: JsonObject, name: str) -> str | None:
@@ -143,6 +168,14 @@ def write_rows(db: Session, view: View, changes: Iterable[tuple[str, int | None,
             new.append((key, first, row))
     db.executemany(insert_row(view.table), new)
     db.executemany(f"UPDATE {view.table} SET row = ? WHERE key = ?", old)  # noqa: S608 - names of our own, never of the wire
+
+
+def write_above(db: Session, view: View, below: Table, changes: Iterable[tuple[str, int | None, str]]) -> None:
+    """Write changed rows into a table that stands above another one, where most of what is changed is not yet."""
+    put = f"{insert_row(view.table)} ON CONFLICT (key) DO UPDATE SET row = excluded.row"
+    for key, first, row in changes:
+        stood = below.cells(key) if first is None else None
+        db.execute(put, (key, stood[0] if stood else first or 0, row))
 
 
 def create_table(table: str) -> str:

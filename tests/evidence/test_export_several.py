@@ -10,7 +10,7 @@ import pytest
 
 from a2a_ledger.archive import read_archive
 from a2a_ledger.bundle import CLAIMS, read_bundle
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import BundleError, UsageError
 from a2a_ledger.events import MessageRecorded
 from a2a_ledger.export import export_context, export_peer, export_task
 from a2a_ledger.verify import verify
@@ -67,6 +67,33 @@ def assert_verified(bundle: bytes, ledger: ContractLedger) -> None:
     assert statuses(report)["C2"] == "VALID"
     policy = a2a_verify.read_policy(f"log {key}\nquorum none\n".encode())
     assert a2a_verify.verify(bundle, policy, (), ("I", "L", "P", "C1", "C2", "X")).verdict == "verified"
+
+
+def test_more_tasks_than_a_bundle_can_list_are_refused_before_anything_is_written(
+    ledger: ContractLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a2a_ledger.export.chosen._MOST_TASKS", 2)
+    assert len(export_context(ledger, "C1").tasks) == 2
+    with pytest.raises(BundleError, match=f"peer {PEER} has 3 tasks, expected 2 at most") as refused:
+        export_peer(ledger, PEER, tmp_path / "peer.zip")
+    assert "export its contexts" in refused.value.hint
+    assert not (tmp_path / "peer.zip").exists()
+
+
+def test_the_names_of_all_tasks_are_read_in_pages(ledger: ContractLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = export_peer(ledger, PEER).tasks
+    asked: list[int] = []
+    plain = ledger.store.streams
+
+    def counted(prefix: str = "", *, after: str = "", limit: int = -1) -> list[str]:
+        asked.append(limit)
+        return plain(prefix, after=after, limit=limit)
+
+    monkeypatch.setattr("a2a_ledger.export.chosen._NAMES", 2)
+    monkeypatch.setattr(ledger.store, "streams", counted)
+    assert export_peer(ledger, PEER).tasks == whole
+    assert len(whole) == 3
+    assert asked == [2, 2, 2]  # four tasks in two pages, and then there are none
 
 
 def test_a_context_brings_its_tasks_and_no_others(ledger: ContractLedger) -> None:

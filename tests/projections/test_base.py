@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +17,8 @@ from a2a_ledger_projections.base import catch_up, compare, reading, rebuild
 from a2a_ledger_projections.view import Rows, View
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Generator
     from pathlib import Path
 
     from a2a_ledger.store import Store
@@ -217,6 +219,42 @@ def test_rows_come_in_the_order_in_which_they_began(log: Logbook) -> None:
         assert [row["task"] for row in now.rows.prefixed("")] == tasks
         assert [row["task"] for row in now.rows.prefixed("", newest_first=True)] == tasks[::-1]
         assert [row["task"] for row in now.rows.prefixed(tasks[1][:12])] == [tasks[1]]
+
+
+def test_a_reader_behind_many_rows_holds_those_alone_that_changed_since(
+    log: Logbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [log.sent()[0] for _ in range(20)]
+    catch_up(log.store, task_contracts.VIEW)
+    log.request(tasks[3])
+    tasks.append(log.sent()[0])
+    log.request(tasks[7])
+    held: list[sqlite3.Connection] = []
+    plain = base._memory  # pyright: ignore[reportPrivateUsage]
+
+    @contextmanager
+    def noted(view: View) -> Generator[sqlite3.Connection]:
+        with plain(view) as memory:
+            held.append(memory)
+            yield memory
+
+    monkeypatch.setattr(base, "_memory", noted)
+    with reading(log.store, task_contracts.VIEW) as now:
+        told = [list(now.rows.prefixed("", newest_first=newest)) for newest in (False, True)]
+        (above,) = held
+        assert {key for (key,) in above.execute(f"SELECT key FROM {task_contracts.VIEW.table}")} == {  # noqa: S608 - our own table
+            tasks[3],
+            tasks[7],
+            tasks[20],
+        }
+        one = now.rows.get(tasks[7])
+        assert now.lag == 6
+    assert [row["task"] for row in told[0]] == tasks
+    assert told[1] == told[0][::-1]
+    rebuild(log.store, task_contracts.VIEW)
+    with reading(log.store, task_contracts.VIEW) as now:
+        assert (now.lag, list(now.rows.prefixed(""))) == (0, told[0])
+        assert now.rows.get(tasks[7]) == one
 
 
 def test_an_empty_log_has_an_empty_view(log: Logbook) -> None:

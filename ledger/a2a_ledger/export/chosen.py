@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import PACKED_PROFILE, PROFILE
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import BundleError, UsageError
 from a2a_ledger.selection import Told, names_task, no_task, story_of
 from a2a_ledger.store.damage import must_be_whole, must_open
 from a2a_ledger.verify.scope import Scope, peer_of
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from a2a_ledger.store import Store
 
 _PAGE = 200
+_NAMES = 1_000  # names of streams that are held at once
 _MOST_EVENTS = 1_000
 """Of a task that is held in memory."""
+
+_MOST_TASKS = 5_000
+"""Of one bundle: `data/claims.json`, which lists each with the ends of its two streams, has 1 MiB at most."""
 
 _MOST_FILES, _MOST_OCTETS = 9_000, 32 << 20
 """Of a bundle in plain files; what is larger takes packs."""
@@ -111,7 +115,7 @@ def choose_peer(store: Store, peer: str, before: int) -> Chosen:
         UsageError: there is none.
     """
     tasks: list[str] = []
-    for stream in store.streams("task:"):
+    for stream in _task_streams(store):
         first = next((record for record in _records(store, stream, before) if "peer" in record.data), None)
         if first is not None and peer_of([first]) == peer:
             tasks.append(stream[5:])
@@ -120,8 +124,30 @@ def choose_peer(store: Store, peer: str, before: int) -> Chosen:
     return _choose(store, Scope(PACKED_PROFILE, "peer", peer, tuple(sorted(tasks))), before)
 
 
+def _task_streams(store: Store) -> Iterator[str]:
+    """Yield the streams of all tasks; of their names a page is held."""
+    after = ""
+    while names := store.streams("task:", after=after, limit=_NAMES):
+        yield from names
+        after = names[-1]
+
+
+def _must_fit(scope: Scope) -> None:
+    if len(scope.tasks) > _MOST_TASKS:
+        raise BundleError(
+            f"{scope} has {len(scope.tasks)} tasks, expected {_MOST_TASKS} at most, which one bundle can list; nothing "
+            "was written",
+            hint="export its contexts, or its tasks, each in a bundle of its own: `a2a-ledger tasks` names them",
+        )
+
+
 def _choose(store: Store, scope: Scope, before: int) -> Chosen:
-    """Look through the events of all tasks of a scope, a page at a time."""
+    """Look through the events of all tasks of a scope, a page at a time.
+
+    Raises:
+        BundleError: these are more tasks than a bundle can list.
+    """
+    _must_fit(scope)
     chosen = Chosen(scope, store.record)
     numbers: set[int] = set()
     told = [(task, _read_task(store, task, chosen, numbers, before)) for task in scope.tasks]
