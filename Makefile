@@ -12,7 +12,7 @@ CODE := ledger/a2a_ledger projections/a2a_ledger_projections verifier tests cli.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: demo test check fix docs bench chaos
+.PHONY: demo test check fix docs bench chaos scale soak
 
 demo: $(READY)
 	$(BIN)/a2a-ledger demo
@@ -51,6 +51,20 @@ CUTS := 1
 FULL_DISKS := 1
 chaos: $(READY)
 	$(BIN)/python -m tests.chaos.drill --kills $(KILLS) --freezes $(FREEZES) --cuts $(CUTS) --full-disks $(FULL_DISKS)
+
+# Grows a ledger to EVENTS events below AT (10,000,000 take 30 GB and hours; it goes on where it stopped), and measures it.
+AT := build/scale
+EVENTS := 10000000
+scale: $(READY)
+	mkdir -p $(AT)
+	$(BIN)/python -m tests.scale.grow $(AT)/ledger --events $(EVENTS)
+	$(BIN)/python -m tests.scale.measure $(AT)/ledger
+	$(BIN)/python -m tests.scale.many_tasks $(AT)/many-tasks
+
+# Guard, read models, proxy and a real agent at a constant rate; MINUTES=0.3 is its short form.
+MINUTES := 30
+soak: $(READY)
+	$(BIN)/python -m tests.scale.soak --minutes $(MINUTES)
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later with venv and ensurepip was found; name one: make PYTHON=/path/to/python3"; exit 2; }

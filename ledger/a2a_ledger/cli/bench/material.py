@@ -27,9 +27,36 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Leg
 
-URL = "https://vendor.example/a2a"
-CARD_URL = "https://vendor.example/.well-known/agent-card.json"
-PEER = peer_id(CARD_URL)
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """An agent that tasks are sent to.
+
+    Attributes:
+        host: name of its server.
+    """
+
+    host: str = "vendor.example"
+
+    @property
+    def url(self) -> str:
+        """Where it takes messages."""
+        return f"https://{self.host}/a2a"
+
+    @property
+    def card_url(self) -> str:
+        """Where its card lies."""
+        return f"https://{self.host}/.well-known/agent-card.json"
+
+    @property
+    def peer(self) -> str:
+        """Its peer id."""
+        return peer_id(self.card_url)
+
+
+VENDOR = Vendor()
+URL = VENDOR.url
+PEER = VENDOR.peer
 EVENTS_OF_A_TASK = 40
 MESSAGE = 1024
 """Octets of a message's body."""
@@ -40,8 +67,8 @@ _VERSION = [("A2A-Version", "1.0")]
 _JSON = [("Content-Type", "application/json")]
 
 
-def card_bytes() -> bytes:
-    """Return an Agent Card of A2A 1.0 of about 8 KB, as it would be served."""
+def card_bytes(vendor: Vendor = VENDOR) -> bytes:
+    """Return an Agent Card of A2A 1.0 of about 8 KB, as the vendor would serve it."""
     skills = [
         {
             "id": f"report-{number}",
@@ -56,7 +83,7 @@ def card_bytes() -> bytes:
             "name": "Report writer",
             "description": "Writes reports",
             "version": "1.0.0",
-            "supportedInterfaces": [{"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+            "supportedInterfaces": [{"url": vendor.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
             "capabilities": {"streaming": True},
             "defaultInputModes": ["text/plain"],
             "defaultOutputModes": ["text/plain"],
@@ -115,6 +142,7 @@ def _call(method: str, params: JsonObject) -> bytes:
 class _Frozen:
     """What a capture says, worked out once for the one card."""
 
+    vendor: Vendor
     card: Card
     contract: Contract
     fetch: Ref
@@ -122,53 +150,61 @@ class _Frozen:
     served: bytes = field(repr=False)
 
 
-def record_tasks(ledger: ContractLedger, count: int, between: Callable[[], None] = lambda: None) -> list[str]:
+def record_tasks(
+    ledger: ContractLedger,
+    count: int,
+    between: Callable[[], None] = lambda: None,
+    vendor: Vendor = VENDOR,
+    first: int = 0,
+) -> list[str]:
     """Record whole tasks of 40 events side by side, as they would run at once; return their local ids.
 
     Each is decided, captured, sent, answered, bound, asked after 17 times and completed by a push.
 
     Args:
-        ledger: a fresh one.
+        ledger: where to.
         count: how many tasks.
         between: called after each append but the last.
+        vendor: who works on them; its card is fetched once.
+        first: number of the first one, where this vendor has been sent others.
     """
-    frozen = _fetch(ledger)
+    frozen = _fetch(ledger, vendor)
     between()
     tasks = [ledger.new_task() for _ in range(count)]
-    peer_tasks = [f"T-{number}" for number in range(count)]
-    sends = [_opening(ledger, frozen, task, f"m-{number}") for number, task in enumerate(tasks)]
+    peer_tasks = [f"T-{number}" for number in range(first, first + count)]
+    sends = [_opening(ledger, frozen, task, f"m-{number}") for number, task in enumerate(tasks, first)]
     placed = ledger.append([draft for drafts, _ in sends for draft in drafts])
     between()
     asked = [at.ref for at in placed[2::3]]
     answers: list[Draft] = []
     for task, peer_task, ref, (_, leg) in zip(tasks, peer_tasks, asked, sends, strict=True):
-        bound = TaskBound(peer=PEER, task_id=peer_task, context_id=f"c-{peer_task}", answers=ref)
+        bound = TaskBound(peer=vendor.peer, task_id=peer_task, context_id=f"c-{peer_task}", answers=ref)
         body = _task("TASK_STATE_SUBMITTED", peer_task, wrapped=True)
-        answers += [_answer(ledger, leg, task, body, ref), ledger.draft(bound, stream=f"task:{task}")]
+        answers += [_answer(ledger, vendor, leg, task, body, ref), ledger.draft(bound, stream=f"task:{task}")]
     ledger.append(answers)
     between()
     for _ in range(_POLLS):
-        _poll(ledger, tasks, peer_tasks, between)
-    ledger.append([_pushed(ledger, task, peer) for task, peer in zip(tasks, peer_tasks, strict=True)])
+        _poll(ledger, vendor, tasks, peer_tasks, between)
+    ledger.append([_pushed(ledger, vendor, task, peer) for task, peer in zip(tasks, peer_tasks, strict=True)])
     return tasks
 
 
-def _fetch(ledger: ContractLedger) -> _Frozen:
-    served = card_bytes()
-    ask = card_ask_of(CARD_URL, [])
+def _fetch(ledger: ContractLedger, vendor: Vendor) -> _Frozen:
+    served = card_bytes(vendor)
+    ask = card_ask_of(vendor.card_url, [])
     event, blobs = card_event(ask, status=200, headers=[*_JSON, ("ETag", '"a"')], body=served, at=ledger)
-    fetched = ledger.draft(event, stream=f"peer:{PEER}", blobs=dict(blobs))
+    fetched = ledger.draft(event, stream=f"peer:{vendor.peer}", blobs=dict(blobs))
     (placed,) = ledger.append([fetched])
     card = read_card(served)
     contract = contract_of(card)
     if contract is None:
         raise AssertionError(card.problem)  # the card above is a card
-    return _Frozen(card, contract, placed.ref, fetched.at, served)
+    return _Frozen(vendor, card, contract, placed.ref, fetched.at, served)
 
 
 def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str) -> tuple[list[Draft], Leg]:
     """Return decision, capture and request of a send, and the request's leg."""
-    stream = f"task:{task}"
+    stream, vendor = f"task:{task}", frozen.vendor
     now = timestamp(ledger.clock())
     inputs, _ = inputs_from_json(
         {
@@ -185,7 +221,7 @@ def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str
     )
     made = decide(inputs)
     decided = FreshnessDecided(
-        peer=PEER,
+        peer=vendor.peer,
         decision=made.decision,
         reason=made.reason,
         at_stake=made.at_stake,
@@ -195,8 +231,8 @@ def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str
     )
     terms = terms_of(frozen.card, ledger.profile)
     captured = ContractCaptured(
-        peer=PEER,
-        peer_url=CARD_URL,
+        peer=vendor.peer,
+        peer_url=vendor.card_url,
         fetch=frozen.fetch,
         raw_hash=frozen.card.raw_hash,
         document_hash=frozen.card.document_hash,
@@ -206,7 +242,7 @@ def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str
         terms_hash=terms.hash,
         terms_form=terms.form,
         profile_hash=ledger.profile.hash,
-        interface={"binding": "JSONRPC", "tenant": "", "url": URL, "version": "1.0"},
+        interface={"binding": "JSONRPC", "tenant": "", "url": vendor.url, "version": "1.0"},
         extensions=[],
         credential=[],
         credential_visible=True,
@@ -216,8 +252,8 @@ def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str
     text: JsonObject = {}
     message: JsonObject = {"messageId": message_id, "role": "ROLE_USER", "parts": [text]}
     body = _padded({"method": "SendMessage", "params": {"message": message}}, text)
-    leg = parse_request("POST", URL, _VERSION, body)
-    sent, blobs = message_event(leg, see(_VERSION, body), peer=PEER, at=ledger, http_method="POST")
+    leg = parse_request("POST", vendor.url, _VERSION, body)
+    sent, blobs = message_event(leg, see(_VERSION, body), peer=vendor.peer, at=ledger, http_method="POST")
     contract_blobs = {"contract": frozen.contract.canonical, "terms": terms.canonical}
     drafts = [
         ledger.draft(decided, stream=stream),
@@ -227,35 +263,39 @@ def _opening(ledger: ContractLedger, frozen: _Frozen, task: str, message_id: str
     return drafts, leg
 
 
-def _answer(ledger: ContractLedger, asked: Leg, task: str, body: bytes, ref: Ref) -> Draft:
+def _answer(  # noqa: PLR0913, PLR0917 - what was asked, of whom, and what came
+    ledger: ContractLedger, vendor: Vendor, asked: Leg, task: str, body: bytes, ref: Ref
+) -> Draft:
     leg = parse_response(asked, 200, _JSON, body)
-    event, blobs = message_event(leg, see(_JSON, body), peer=PEER, at=ledger, answers=ref)
+    event, blobs = message_event(leg, see(_JSON, body), peer=vendor.peer, at=ledger, answers=ref)
     return ledger.draft(event, stream=f"task:{task}", blobs=dict(blobs))
 
 
-def _poll(ledger: ContractLedger, tasks: list[str], peer_tasks: list[str], between: Callable[[], None]) -> None:
+def _poll(
+    ledger: ContractLedger, vendor: Vendor, tasks: list[str], peer_tasks: list[str], between: Callable[[], None]
+) -> None:
     """Ask after every task, and record the answers."""
     legs: list[Leg] = []
     requests: list[Draft] = []
     for task, peer_task in zip(tasks, peer_tasks, strict=True):
         body = _call("GetTask", {"id": peer_task})
-        legs.append(parse_request("POST", URL, _VERSION, body))
-        event, blobs = message_event(legs[-1], see(_VERSION, body), peer=PEER, at=ledger, http_method="POST")
+        legs.append(parse_request("POST", vendor.url, _VERSION, body))
+        event, blobs = message_event(legs[-1], see(_VERSION, body), peer=vendor.peer, at=ledger, http_method="POST")
         requests.append(ledger.draft(event, stream=f"task:{task}", blobs=dict(blobs)))
     placed = ledger.append(requests)
     between()
     ledger.append(
         [
-            _answer(ledger, leg, task, _task("TASK_STATE_WORKING", peer_task, wrapped=False), at.ref)
+            _answer(ledger, vendor, leg, task, _task("TASK_STATE_WORKING", peer_task, wrapped=False), at.ref)
             for leg, task, peer_task, at in zip(legs, tasks, peer_tasks, placed, strict=True)
         ]
     )
     between()
 
 
-def _pushed(ledger: ContractLedger, task: str, peer_task: str) -> Draft:
+def _pushed(ledger: ContractLedger, vendor: Vendor, task: str, peer_task: str) -> Draft:
     status = {"taskId": peer_task, "contextId": f"c-{peer_task}", "status": {"state": "TASK_STATE_COMPLETED"}}
     body = json.dumps({"statusUpdate": status}).encode()
     leg = parse_push(_JSON, body)
-    event, blobs = message_event(leg, see(_JSON, body), peer=PEER, at=ledger, url="https://client.example/push")
+    event, blobs = message_event(leg, see(_JSON, body), peer=vendor.peer, at=ledger, url="https://client.example/push")
     return ledger.draft(event, stream=f"task:{task}", blobs=dict(blobs))
