@@ -22,6 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from a2a_ledger.audit import audit_ledger
+from a2a_ledger.cli.bench.material import EVENTS_OF_A_TASK, Vendor, record_tasks
 from a2a_ledger.cli.bench.started import peak_memory
 from a2a_ledger.export import export_task
 from a2a_ledger.followers import load_followers
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _SEED = 20261130  # which leaves and tasks are taken is the same in every run
 _REPEATS = 9
+_TASKS = 20  # of one round of appending
 _ENTRY = "from a2a_ledger.cli import main; main()"
 
 
@@ -78,6 +80,32 @@ def _a_task(ledger: ContractLedger) -> str:
 def opening(place: Path) -> str:
     """Opens and closes the ledger."""
     return _again(lambda: _opened(place).close())
+
+
+def appending(place: Path) -> str:
+    """Appends whole tasks to it and to a fresh ledger in turn, so that whatever else the machine does meets both."""
+    beside = place.with_name(f"{place.name}-fresh")
+    mark_dir = f"{beside}-mark"
+    for folder in (beside, Path(mark_dir)):
+        shutil.rmtree(folder, ignore_errors=True)
+    with (
+        _opened(place) as long,
+        ContractLedger.open(beside, origin="scale/fresh", follow=False, mark_dir=mark_dir) as fresh,
+    ):
+        pairs = [[_append(ledger, number) for ledger in (fresh, long)] for number in range(_REPEATS + 1)][1:]
+        size = long.store.size()
+    at_first, at_last = (median(pair[side] for pair in pairs) for side in (0, 1))
+    ratio = median(long / fresh for fresh, long in pairs)
+    return (
+        f"{at_first * 1e6:.0f} µs of the processor an event in a fresh ledger, {at_last * 1e6:.0f} behind {size:,} "
+        f"events: {ratio:.2f} x"
+    )
+
+
+def _append(ledger: ContractLedger, number: int) -> float:
+    """Return what an event of some tasks takes, in seconds of the processor."""
+    vendor = Vendor(f"beside-{ledger.store.size()}-{number}.example")
+    return Took(lambda: record_tasks(ledger, _TASKS, vendor=vendor)).cpu / (_TASKS * EVENTS_OF_A_TASK + 1)
 
 
 def proof(place: Path) -> str:
@@ -149,6 +177,7 @@ def publishing(place: Path) -> str:
 
 
 ROWS = {
+    "append": appending,
     "open": opening,
     "proof": proof,
     "bundle": bundle,

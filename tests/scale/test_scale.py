@@ -40,6 +40,7 @@ def test_a_ledger_is_grown_on_where_it_stopped_and_measured(tmp_path: Path) -> N
     assert grow(place, 10 * STRETCH, left=1e18) == []  # no disk has so much left
     found = measured(place, [row for row in ROWS if row != "tasks"])
     assert str(found["disk"]).startswith(f"{2 * STRETCH + 4:,} events")
+    assert re.match(r"\d+ µs of the processor an event in a fresh ledger, \d+ behind ", str(found["append"]))
     assert re.search(r"41 events, 1\d\d KB: .*: verified", str(found["bundle"]))
     assert ", 0 faults; " in str(found["audit"])
     assert "tasks/" not in str(found["publish"])
