@@ -140,3 +140,17 @@ def test_no_head_is_signed_over_a_row_that_does_not_open(tmp_path: Path) -> None
         with pytest.raises((FormatError, StoreError), match="does not open"):
             store.check_open(0, 2)
         store.check_open(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("topic", "task.bound.v1"), ("c", b"\0" * 32), ("originator_version", 7), ("topic", 5)]
+)
+def test_no_head_is_signed_over_a_row_that_names_another_record(tmp_path: Path, column: str, value: object) -> None:
+    with closing(new_store(tmp_path)) as store:
+        store.append([message(new_stream(store))])
+        store.check_open(0, 1)
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
+            connection.execute(f"UPDATE ledger_events SET {column} = ? WHERE rowid = 1", (value,))  # noqa: S608 - a column named above
+            connection.commit()
+        with pytest.raises(StoreError, match="event 0"):
+            store.check_open(0, 1)

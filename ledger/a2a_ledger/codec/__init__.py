@@ -124,6 +124,7 @@ __all__ = [
     "says_erased",
     "seal",
     "sealed_by",
+    "stands_at",
     "states_holes",
     "stream_commitment",
     "stream_tag",
@@ -227,7 +228,7 @@ def draft(  # noqa: PLR0913 - a fact has this many independent sides, and all ar
     data_bytes = canonical(data, depth=MAX_DEPTH - 1)
     spelled = timestamp(at)
     head = _head(spelled, sealed, data_bytes, how)
-    tail = b',"stream":"%s","type":"%s","v":1,"ver":' % (stream.encode(), event.TYPE.encode())
+    tail = _tail(stream, event.TYPE)
     if len(head) + len(tail) + _PLACE > MAX_RECORD:
         raise FormatError(
             f"expected a record of at most {MAX_RECORD} octets, found about {len(head) + len(tail)} in {event.TYPE}; "
@@ -252,6 +253,16 @@ def seal(
     spelled = b"null" if prev is None else b'"%s"' % prev.encode()
     raw = b'%s%s","prev":%s%s%d}' % (head, log.encode(), spelled, draft.tail, ver)
     return raw, commitment(draft.salt, raw)
+
+
+def stands_at(raw: bytes, stream: str, event_type: str, ver: int) -> bool:
+    """Say whether R, known to be what this package wrote, is of this stream, type and version; nothing is parsed."""
+    return raw.endswith(b"%s%d}" % (_tail(stream, event_type), ver))
+
+
+def _tail(stream: str, event_type: str) -> bytes:
+    """Return R from `stream` up to the value of `ver`, its last member."""
+    return b',"stream":"%s","type":"%s","v":1,"ver":' % (stream.encode(), event_type.encode())
 
 
 def _head(at: str, blobs: Mapping[str, SealedBlob], data: bytes, how: str) -> bytes:

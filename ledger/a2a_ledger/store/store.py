@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger import merkle
-from a2a_ledger.codec import SEALED_ROW, Draft, Parts, Place, Record, leaf, read_record, unpack_container, unpack_parts
-from a2a_ledger.errors import DamagedError, FormatError, MissingKeysError, ReadOnlyError, StoreError
+from a2a_ledger.codec import SEALED_ROW, Draft, Place, Record, leaf, unpack_parts
+from a2a_ledger.errors import DamagedError, MissingKeysError, ReadOnlyError, StoreError
 from a2a_ledger.store.cells import octets_of
 from a2a_ledger.store.database import ALL_ROWS
 from a2a_ledger.store.position import advance, read_position
 from a2a_ledger.store.raw import KEY_TABLES, raw_tables
+from a2a_ledger.store.rows import RowReader
 from a2a_ledger.store.tiles import TileReader
 
 if TYPE_CHECKING:
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from a2a_ledger.store.keystore import KeyStore
     from a2a_ledger.store.placing import Appended
     from a2a_ledger.store.raw import RawTables, SQLiteTables
+    from a2a_ledger.store.rows import Row
 
 _COLUMNS = "SELECT e.rowid - 1, e.originator_id, e.originator_version, e.topic, e.c, e.t, e.state FROM ledger_events e "
 _PAGE = 4096  # leaves read at a time
-
-_Row = tuple[int, object, object, object, object, object, object]  # as SQLite has it: any type in any cell
 
 
 class Store:
@@ -44,6 +43,7 @@ class Store:
         self.recorder = recorder
         self.keys = keys
         self._database = database
+        self._rows = RowReader(recorder.origin, keys.boxes.named, self._large_blob)
 
     @property
     def origin(self) -> str:
@@ -355,9 +355,7 @@ class Store:
             closing(connection.execute(_COLUMNS + asked, (start, stop, SEALED_ROW))) as rows,
         ):
             for row in rows:  # one at a time: a signer holds no more of what it opens
-                parts = self._record(row).parts
-                if isinstance(parts, Parts):
-                    parts.check()
+                self._rows.check(row)
 
     def _records(self, where: str, *values: str | int) -> list[Record]:
         try:
@@ -367,26 +365,8 @@ class Store:
 
     def _read_records(self, where: str, values: Sequence[str | int]) -> list[Record]:
         with self._database.reading() as connection:
-            rows: list[_Row] = connection.execute(_COLUMNS + where, values).fetchall()
-        return [self._record(row) for row in rows]
-
-    def _record(self, row: _Row) -> Record:
-        n, stream, ver, topic, *secrets, state = row
-        c, t = (octets_of(n, column, cell) for column, cell in zip("ct", secrets, strict=True))
-        try:
-            place = Place(self.origin, stream, ver) if isinstance(stream, str) and isinstance(ver, int) else None
-            salt, raw, inline = unpack_container(state, place, self.keys.boxes.named)
-            parts = Parts(inline, partial(self._large_blob, place))
-            record = read_record(salt, raw, n=n, t=t.hex(), parts=parts, trusted=True)
-        except FormatError as error:
-            raise DamagedError(f"event {n} cannot be read: {error}") from error
-        except MissingKeysError as error:
-            raise MissingKeysError(f"event {n} cannot be opened: {error}", hint=error.hint) from error
-        if (record.c, record.stream, record.ver, record.type) != (c.hex(), stream, ver, topic):
-            raise DamagedError(
-                f"expected event {n} to be the record that its row names, found another: the row was changed"
-            )
-        return record
+            rows: list[Row] = connection.execute(_COLUMNS + where, values).fetchall()
+        return [self._rows.record(row) for row in rows]
 
     def _large_blob(self, place: Place | None, blob_id: bytes) -> tuple[Part, ...] | None:
         with self._database.reading() as connection:
