@@ -91,7 +91,7 @@ def fold(fact: Fact, rows: Rows) -> None:
 
 VIEW = View(
     name="peers",
-    edition=5,
+    edition=6,
     types=frozenset(
         {
             "card.fetched.v1",

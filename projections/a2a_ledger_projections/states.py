@@ -3,7 +3,8 @@
 It follows the record, never the peer's clock or history: the first terminal state stands, and what
 arrives later changes nothing here (whether it *should* have arrived is the verifier's question). When
 what a file tells was, beside what others tell, nobody knows: it may begin a task's story or end it, and
-never takes it back.
+never takes it back. A plain Message ends a task that has no state; a state of it that is stated after all says
+more, and stands.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 _LIVE = "live"
 _BEGUN = frozenset({INTENDED, SENT, RECEIVED, ADOPTED})  # the peer has said nothing of a state yet
 _ARRIVALS = frozenset({"response", "stream-event", "push"})
-_ENDED = TERMINAL | {ABORTED, ANSWERED}  # the peer has reported an end, or there is nothing that could end
+_ENDED = TERMINAL | {ABORTED}  # the peer has reported an end, or nothing was sent that could end
+_SUCCESS = range(200, 300)
 _HTTP_ERROR = 400
 
 
@@ -83,12 +85,19 @@ def _message(standing: Standing, fact: Fact) -> None:
     if served:
         standing["open"] = False
     if data.get("direction") == ("in" if served else "out"):
-        if data.get("leg") == "request" and data.get("method") in SENDS and standing["state"] in {INTENDED, ABORTED}:
-            _enter(standing, RECEIVED if served else SENT, fact, is_open=not served)
-            standing["sent_at"] = time_of(fact)
+        if data.get("leg") == "request" and data.get("method") in SENDS:
+            _sends(standing, fact, served=served)
         return
     if data.get("leg") in _ARRIVALS and not _say(standing, fact, served=served):
         _say_without_state(standing, fact)
+
+
+def _sends(standing: Standing, fact: Fact, *, served: bool) -> None:
+    if standing["state"] in {INTENDED, ABORTED}:
+        _enter(standing, RECEIVED if served else SENT, fact, is_open=not served)
+        standing["sent_at"] = time_of(fact)
+    elif standing["state"] == SENT and not served and _source_of(fact) in {_LIVE, standing["told_by"]}:
+        standing["open"] = True  # it was refused before, and this send has no answer yet
 
 
 def _say(standing: Standing, fact: Fact, *, served: bool) -> bool:
@@ -120,8 +129,14 @@ def _say_without_state(standing: Standing, fact: Fact) -> None:
         return
     if _is_error(data):
         standing["open"] = False  # the peer refused the send itself: there is no task that could be disturbed
-    elif data.get("task_id") is None and not data.get("flags"):
-        _enter(standing, ANSWERED, fact, is_open=False)  # a plain Message ends it
+    elif went_well(data) and data.get("message_id") is not None and data.get("task_id") is None:
+        _enter(standing, ANSWERED, fact, is_open=False)  # a plain Message ends it; a redirect, or no content, does not
+
+
+def went_well(data: JsonObject) -> bool:
+    """Say whether an answer is neither an error of the binding nor of another HTTP status than 2xx."""
+    status = data.get("status")
+    return data.get("error_code") is None and (not isinstance(status, int) or status in _SUCCESS)
 
 
 def _is_error(data: JsonObject) -> bool:

@@ -71,7 +71,7 @@ def fold(fact: Fact, rows: Rows) -> None:
 
 VIEW: View = View(
     name="task_contracts",
-    edition=3,
+    edition=4,
     types=frozenset(
         {
             "freshness.decided.v1",

@@ -344,6 +344,6 @@ _ADVICE_SERVED = {
     ADOPTED: "the client named a task that was not opened here",
 }
 _ADVICE_OPEN = {
-    SENT: "sent, and no answer recorded: a resend of the same message id is the same task",
+    SENT: "sent, and no answer recorded that says what became of it: a resend of the same message id is the same task",
     ADOPTED: "first seen past `submitted`; it can be polled and cancelled",
 }

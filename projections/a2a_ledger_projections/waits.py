@@ -3,10 +3,10 @@
 One row a task (`task:<id>`) says since when it waits, one row a peer (`peer:<id>`) counts how long past
 waits lasted, by the state that the task was in. `stalls` makes a list of it, with a clock.
 
-*News* is what tells more than was known: another state, a status or artifact update, a push, the answer
-to a send. A poll that is answered with the state of before is a word, but no news. Only the waits of live tasks
-are counted, by our own clock; imported tasks (nobody waits for them) and those that this ledger
-recorded as the agent are not judged.
+*News* is what tells more than was known: another state, a status or artifact update, a push, an answer
+to a send that is neither an error nor a redirect. A poll that is answered with the state of before is a
+word, but no news. Only the waits of live tasks are counted, by our own clock; imported tasks (nobody waits
+for them) and those that this ledger recorded as the agent are not judged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from a2a_ledger.wire import SENDS, STATES
 from a2a_ledger_projections.base import ViewFollower
-from a2a_ledger_projections.states import ADOPTED, SENT, Standing, advance, new_standing
+from a2a_ledger_projections.states import ADOPTED, SENT, Standing, advance, new_standing, went_well
 from a2a_ledger_projections.view import View, text
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _KNOWN = frozenset({*STATES.values(), SENT, ADOPTED})
 _OTHER = "other"
 _ARRIVALS = frozenset({"response", "stream-event", "push"})
 _CANCEL = "CancelTask"
-_HTTP_ERROR = 400
 
 
 class WaitRow(Standing):
@@ -115,18 +114,13 @@ def _is_news(data: JsonObject, before: str, after: str) -> bool:
     if data.get("leg") == "stream-event":
         # A stream that is taken up again begins with the whole task as it stands.
         return data.get("method") != "SubscribeToTask" or data.get("pin_seen") is not True
-    return data.get("method") in SENDS and not _is_error(data)
-
-
-def _is_error(data: JsonObject) -> bool:
-    status = data.get("status")
-    return data.get("error_code") is not None or (isinstance(status, int) and status >= _HTTP_ERROR)
+    return data.get("method") in SENDS and went_well(data)
 
 
 def _acknowledges(row: WaitRow, data: JsonObject) -> bool:
     answers = data.get("answers")
     ver = answers.get("ver") if isinstance(answers, dict) else None
-    return ver is not None and ver == row["cancel_ver"] and not _is_error(data) and row["open"]
+    return ver is not None and ver == row["cancel_ver"] and went_well(data) and row["open"]
 
 
 def _count(rows: Rows, peer: str, state: str, seconds: float) -> None:
@@ -161,7 +155,7 @@ def _new_row(task: str) -> WaitRow:
 
 VIEW: View = View(
     name="waits",
-    edition=3,
+    edition=4,
     types=frozenset(
         {
             "contract.captured.v1",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _TEXT_SHOWN = 200
 _HASH_SHOWN = len("sha256:") + 8
 _MAC_SHOWN = 4
+_OK = 200  # what goes without saying
 _LEFT = "closed-by-caller"
 _OURS = {"timeout": "its own time-out", "cancelled": "cancelled here", _LEFT: "nobody here read on"}
 """Kinds of failure by which who waits for the answer ended an exchange himself (docs/format.md section 2)."""
@@ -230,7 +231,7 @@ def _answer(record: Record) -> str:
     data = record.data
     told = [text(data, "task_id"), text(data, "state_read") or text(data, "state")]
     status = data.get("status")
-    if isinstance(status, int) and status >= 400:  # noqa: PLR2004 - HTTP's error range
+    if isinstance(status, int) and status != _OK:
         told.append(f"HTTP {status}")
     if asked := _asked_schemes(record):
         told.append(f"asks for {', '.join(asked)}")

@@ -215,6 +215,7 @@ class Logbook:
         method: str = "SendMessage",
         leg: str = "response",
         task_id: str | None = "T1",
+        message_id: str | None = "r1",
         status: int | None = 200,
         error_code: int | None = None,
         error_kind: str | None = None,
@@ -225,7 +226,7 @@ class Logbook:
         direction: str = "in",
         challenge: str | None = None,
     ) -> Appended:
-        """Record what the peer answered; with `side` and `direction` what this side answered as the agent."""
+        """Record what the peer answered, a Message where it names no task; with `side`, what this side answered."""
         event = MessageRecorded(
             peer=PEER,
             direction=direction,
@@ -236,7 +237,7 @@ class Logbook:
             status=status,
             task_id=task_id,
             context_id="C1" if task_id else None,
-            message_id=None if task_id else "r1",
+            message_id=None if task_id else message_id,
             state=state,
             state_read=state,
             pin_seen=True if task_id else None,

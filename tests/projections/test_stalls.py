@@ -118,6 +118,17 @@ def test_a_finished_a_refused_and_a_stopped_task_wait_for_nothing(log: Logbook) 
     assert stalled(log.store, START + after(days=30)) == []
 
 
+def test_a_redirect_is_no_news_and_a_task_behind_it_can_stall(log: Logbook) -> None:
+    task, _, request = log.sent()
+    log.answer(task, None, answers=request, task_id=None, status=307, message_id=None)
+    again = log.request(task)
+    silent = stalled(log.store, log.now + after(hours=2))
+    assert [(stall.row["task"], stall.reasons[0].position) for stall in silent] == [(task, again.n)]
+    working = log.answer(task, "working", answers=again)
+    found = stalled(log.store, log.now + after(hours=2))
+    assert [(stall.row["task"], stall.reasons[0].position) for stall in found] == [(task, working.n)]
+
+
 def test_a_send_that_nobody_answered_is_silent(log: Logbook) -> None:
     task, _, request = log.sent()
     log.answer(task, None, answers=request, leg="error", task_id=None, status=None, error_kind="timeout")

@@ -72,6 +72,45 @@ def test_a_plain_message_answers_a_task(log: Logbook) -> None:
     assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("answered", False)
 
 
+@pytest.mark.parametrize(
+    ("status", "message_id"),
+    [(200, None), (202, None), (204, None), (307, None), (308, None), (303, "r1"), (304, None)],
+    ids=["no Message", "taken", "nothing", "led elsewhere", "for ever", "a Message on the way", "as before"],
+)
+def test_what_is_no_message_of_a_success_answers_nothing(log: Logbook, status: int, message_id: str | None) -> None:
+    task, _, request = log.sent()
+    log.answer(task, None, answers=request, task_id=None, status=status, message_id=message_id)
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("sent", True)
+    log.answer(task, "working", answers=log.request(task))
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("working", True)
+
+
+def test_a_message_of_a_stream_answers_a_task(log: Logbook) -> None:
+    task, _, request = log.sent()
+    log.answer(
+        task, None, answers=request, task_id=None, leg="stream-event", method="SendStreamingMessage", status=None
+    )
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("answered", False)
+
+
+def test_a_state_that_is_stated_after_a_message_stands(log: Logbook) -> None:
+    task, _, request = log.sent()
+    log.answer(task, None, answers=request, task_id=None)
+    log.answer(task, "working", answers=request, leg="push", method="GetTask")
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("working", True)
+    log.answer(task, "completed", answers=request, leg="push", method="GetTask")
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("completed", False)
+
+
+def test_a_send_that_is_repeated_after_a_refusal_is_in_flight_again(log: Logbook) -> None:
+    task, _, request = log.sent()
+    log.answer(task, None, answers=request, task_id=None, status=401, message_id=None)
+    again = log.request(task)
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("sent", True)
+    log.answer(task, None, answers=again, leg="error", task_id=None, status=None, error_kind="timeout")
+    assert (row_of(log, task)["state"], row_of(log, task)["open"]) == ("sent", True)
+
+
 def test_the_first_terminal_state_stands(log: Logbook) -> None:
     task, _, request = log.sent()
     log.answer(task, "completed", answers=request)

@@ -141,7 +141,8 @@ def test_what_can_be_done_in_each_other_state(log: Logbook) -> None:
         aborted: "nothing was sent; build the client again to take the new contract on (`decide` says whether a person "
         "has to accept it first)",
         adopted: "first seen past `submitted`; it can be polled and cancelled" + probe,
-        sent: "sent, and no answer recorded: a resend of the same message id is the same task" + probe,
+        sent: "sent, and no answer recorded that says what became of it: a resend of the same message id is the same "
+        "task" + probe,
         refused: "the peer refused the send, so it has no such task. A new send is a new task",
         answered: "the task has ended; replay it, or export the evidence",
     }

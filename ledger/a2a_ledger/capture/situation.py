@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PAST_SUBMITTED = frozenset(
     {"working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required"}
 )
+_ANSWERS = frozenset({"response", "stream-event"})
+_SUCCESS = range(200, 300)
 _MAX_LISTED = 16
 _MAX_WATCHED = 256
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -262,7 +264,13 @@ def _state_said(record: Record) -> tuple[str, bool]:
 
 
 def _answered_by_message(data: JsonObject) -> bool:
-    return data.get("leg") == "response" and data.get("message_id") is not None and data.get("task_id") is None
+    status = data.get("status")
+    return (
+        data.get("leg") in _ANSWERS
+        and data.get("message_id") is not None
+        and data.get("task_id") is None
+        and (not isinstance(status, int) or status in _SUCCESS)
+    )
 
 
 def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
