@@ -239,6 +239,47 @@ def test_an_interaction_that_is_too_deep_costs_no_other(ledger: ContractLedger, 
     assert report.exchanges == 1
 
 
+MANY = "x: &t v\ny: &l [" + ",".join(["*t"] * 3000) + "]\n"
+LONG = f"x: &t '{'A' * 400_000}'\n"
+GROWING = "x: &a0 [v,v,v,v,v,v,v,v,v,v]\n" + "".join(
+    f"x{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+)
+TOO_MANY = "request.headers: expected at most 10000 headers of 1048576 characters in all, found more"
+REFUSED = "expected plain values, found a YAML alias of what stands nowhere before it, or is refused"
+
+
+@pytest.mark.parametrize(
+    ("before", "headers", "problem"),
+    [
+        (MANY, "{" + ",".join(f"h{n}: *l" for n in range(3000)) + "}", TOO_MANY),
+        (LONG, "{" + ",".join(f"h{n}: *t" for n in range(50)) + "}", TOO_MANY),
+        (GROWING, "{a: *a8}", REFUSED),
+    ],
+    ids=["nine million headers", "twenty million characters", "ten to the power of nine values"],
+)
+def test_aliases_that_multiply_cost_one_interaction(
+    ledger: ContractLedger, tmp_path: Path, before: str, headers: str, problem: str
+) -> None:
+    file = tmp_path / "grows.yaml"
+    file.write_text(f"{before}interactions:\n{PLAIN.replace('{}', headers)}{PLAIN}")
+    report = import_file(ledger, file, form="vcr")
+    assert report.faults == [(1, problem)]
+    assert report.exchanges == 1
+
+
+def test_aliases_of_one_body_stand_for_no_more_than_a_cassette_may_hold(
+    ledger: ContractLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vcr_yaml, "MOST_OCTETS", 10_000)
+    file = tmp_path / "again.yaml"
+    again = PLAIN.replace("string: 'x'", "string: *t")
+    file.write_text(f"x: &t '{'A' * 3_000}'\ninteractions:\n{again * 5}")
+    report = import_file(ledger, file, form="vcr")
+    problem = "expected YAML aliases that stand for at most 10000 characters in all, found more"
+    assert report.faults == [(4, problem), (5, problem)]
+    assert report.exchanges == 3
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

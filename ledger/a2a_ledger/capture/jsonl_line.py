@@ -28,6 +28,10 @@ _FAILURES = (
 _KINDS = ("card", "push", "exchange")
 _HTTP_STATUS = range(100, 1000)
 
+MOST_HEADERS = 10_000
+MOST_HEADER_CHARACTERS = 1024 * 1024
+"""What the headers of one message may come to, whatever the format: no HTTP stack takes as much."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -96,6 +100,30 @@ class ExchangeLine:
     failure: StatedFailure | None
 
 
+class HeaderList:
+    """The headers of one message, as they are read."""
+
+    def __init__(self, where: str) -> None:
+        """Begin with none; `where` names the member that holds them."""
+        self.pairs: list[tuple[str, str]] = []
+        self._where = where
+        self._characters = 0
+
+    def add(self, name: str, value: str) -> None:
+        """Take one in.
+
+        Raises:
+            FormatError: there are more of them, or longer ones, than a message can have.
+        """
+        self.pairs.append((name, value))
+        self._characters += len(name) + len(value)
+        if len(self.pairs) > MOST_HEADERS or self._characters > MOST_HEADER_CHARACTERS:
+            raise FormatError(
+                f"{self._where}: expected at most {MOST_HEADERS} headers of {MOST_HEADER_CHARACTERS} characters in "
+                "all, found more"
+            )
+
+
 def read_line(raw: bytes) -> ExchangeLine:
     """Read one line (docs/format.md section 4).
 
@@ -142,15 +170,15 @@ def _headers(where: str, holder: JsonObject) -> Headers:
     listed = holder.get("headers", [])
     if not isinstance(listed, list):
         _wrong(f"{where}.headers", "a list of [name, value]", listed)
-    pairs: list[tuple[str, str]] = []
-    for item in listed:
+    found = HeaderList(f"{where}.headers")
+    for number, item in enumerate(listed):
+        place = f"{where}.headers[{number}]"
         match item:
             case [str(name), str(value)]:
-                place = f"{where}.headers[{len(pairs)}]"
-                pairs.append((_scalars(place, name), _scalars(place, value)))
+                found.add(_scalars(place, name), _scalars(place, value))
             case _:
-                _wrong(f"{where}.headers[{len(pairs)}]", "[name, value]", item)
-    return pairs
+                _wrong(place, "[name, value]", item)
+    return found.pairs
 
 
 def _body(where: str, holder: JsonObject) -> bytes:

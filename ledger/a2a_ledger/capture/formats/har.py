@@ -18,7 +18,7 @@ from a2a_ledger.capture.formats.fields import HTTP_STATUS, a_number, a_text, an_
 from a2a_ledger.capture.formats.kind import kind_of
 from a2a_ledger.capture.formats.order import entries_in_order, instant
 from a2a_ledger.capture.formats.scan import member, spans, start_of_value
-from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine, StatedFailure
+from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine, HeaderList, StatedFailure
 from a2a_ledger.capture.recorder import is_stream
 from a2a_ledger.errors import FormatError
 from a2a_ledger.wire.jsontext import lift, read_json
@@ -166,8 +166,11 @@ def _decoded(where: str, holder: JsonObject) -> bytes:
 
 def _headers(where: str, holder: JsonObject) -> Headers:
     """Return the headers without the pseudo headers of HTTP/2 and 3, which say again what the url says."""
-    pairs = pairs_of(f"{where}.headers", holder.get("headers"))
-    return [(name, value) for name, value in pairs if not name.startswith(":")]
+    found = HeaderList(f"{where}.headers")
+    for name, value in pairs_of(f"{where}.headers", holder.get("headers")):
+        if not name.startswith(":"):
+            found.add(name, value)
+    return found.pairs
 
 
 def _typed(headers: Headers, stated: Json) -> Headers:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.capture.formats.entry import Entry, Lone
 from a2a_ledger.capture.formats.fields import a_text
 from a2a_ledger.capture.formats.kind import kind_of
-from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine
+from a2a_ledger.capture.jsonl_line import Asked, ExchangeLine, HeaderList
 from a2a_ledger.errors import FormatError
 from a2a_ledger.wire import Leg, header, parse_push, parse_response
 from a2a_ledger.wire.jsontext import member, read_json
@@ -113,10 +113,10 @@ def _head_and_body(text: bytes) -> tuple[Headers, bytes]:
     """Return headers and body of HTTP text; a line that is no header, and no continuation of one, ends the reading."""
     end = _END_OF_HEAD.search(text)
     head, body = (text[: end.start()], text[end.end() :]) if end else (text, b"")
-    pairs: list[tuple[str, str]] = []
+    found = HeaderList("the headers")
     for line in head.splitlines():
         name, colon, value = line.partition(b":")
         if not colon:
             raise FormatError("expected headers of an HTTP message, found a line without a colon")
-        pairs.append((name.strip().decode("latin-1"), value.strip().decode("latin-1")))
-    return pairs, body
+        found.add(name.strip().decode("latin-1"), value.strip().decode("latin-1"))
+    return found.pairs, body

@@ -15,7 +15,7 @@ from a2a_ledger.capture.formats.entry import Entry
 from a2a_ledger.capture.formats.fields import HTTP_STATUS, a_number, a_text, an_object, wrong
 from a2a_ledger.capture.formats.kind import kind_of
 from a2a_ledger.capture.formats.scan import member, spans, start_of_value
-from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine
+from a2a_ledger.capture.jsonl_line import Answered, Asked, ExchangeLine, HeaderList
 from a2a_ledger.errors import FormatError
 from a2a_ledger.wire.jsontext import lift, read_json
 
@@ -87,13 +87,13 @@ def read_interaction(value: Json) -> ExchangeLine:
 
 def _headers(where: str, value: Json) -> Headers:
     """Return headers of an object: name to value, or to all its values."""
-    pairs: list[tuple[str, str]] = []
+    found = HeaderList(where)
     for name, values in an_object(where, {} if value is None else value).items():
         a_text(where, name)
         for one in values if isinstance(values, list) else [values]:
             octets = _body(f"{where}.{name}", one) if isinstance(one, dict) else None  # !!binary of an old cassette
-            pairs.append((name, octets.decode("latin-1") if octets is not None else a_text(f"{where}.{name}", one)))
-    return pairs
+            found.add(name, octets.decode("latin-1") if octets is not None else a_text(f"{where}.{name}", one))
+    return found.pairs
 
 
 def _body(where: str, value: Json) -> bytes:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json
 
 MOST_OCTETS = 64 * 1024 * 1024
-"""A longer cassette is refused: its text is held while it is read."""
+"""A longer cassette is refused: its text is held while it is read. Nor do its aliases stand for more, all in all."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # its parser alone: nothing is constructed
 _TAG = "tag:yaml.org,2002:"
@@ -98,7 +98,10 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
-        self._anchors: dict[str, Json] = {}
+        self._anchors: dict[str, tuple[Json, int]] = {}
+        """What each stands for, and how much that is: an alias of many aliases is read in no time, and never ends."""
+        self._read = 0  # characters and values so far, those that aliases stand for included
+        self._repeated = 0  # those alone
         self._problem = ""
         self._end = 0
         self.found = False
@@ -138,13 +141,14 @@ class _Reader:
     def _value(self, event: yaml.Event, depth: int = 0) -> Json:
         """Return the plain value that begins with an event; of what is refused the problem is noted."""
         self._end = _at(event.end_mark)
+        before = self._read
+        self._read += 1
         value: Json = None
         if isinstance(event, yaml.ScalarEvent):
+            self._read += len(event.value)
             value = self._scalar(event)
         elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchors:
-                self._problem = "expected plain values, found a YAML alias of what stands nowhere before it"
-            return self._anchors.get(event.anchor or "")
+            return self._repeat(event.anchor)
         elif isinstance(event, yaml.CollectionStartEvent):
             if event.tag not in _PLAIN and not _RUBY.match(event.tag or ""):
                 self._problem = "expected plain values, found a YAML tag that makes an object"
@@ -156,7 +160,20 @@ class _Reader:
                 if isinstance(value, dict) and _is_ruby_text(event.tag):
                     value = value.get(_RUBY_TEXT)
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None and not self._problem:
-            self._anchors[event.anchor] = value
+            self._anchors[event.anchor] = (value, self._read - before)
+        return value
+
+    def _repeat(self, anchor: str | None) -> Json:
+        """Return what an alias stands for."""
+        if anchor not in self._anchors:
+            self._problem = "expected plain values, found a YAML alias of what stands nowhere before it, or is refused"
+            return None
+        value, size = self._anchors[anchor]
+        if self._repeated + size > MOST_OCTETS:
+            self._problem = f"expected YAML aliases that stand for at most {MOST_OCTETS} characters in all, found more"
+            return None
+        self._read += size
+        self._repeated += size
         return value
 
     def _mapping(self, depth: int) -> Json:
