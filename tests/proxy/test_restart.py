@@ -109,7 +109,7 @@ async def call(url: str, message: str, program: str = "p", **headers: str) -> ht
 
 @pytest.mark.parametrize(
     "restarts",
-    [(), (1,), (2,), (3,), (4,), (5,), pytest.param((1, 2, 3, 4, 5, 6), marks=pytest.mark.slow)],
+    [(), (1,), (2,), (3,), (4,), (5,), (7,), pytest.param((1, 2, 3, 4, 5, 6, 7, 8), marks=pytest.mark.slow)],
 )
 async def test_a_restart_at_any_point_changes_nothing(open_ledger: OpenLedger, restarts: tuple[int, ...]) -> None:
     """Every step is a connection of its own, so that a restart takes none away."""
@@ -134,7 +134,14 @@ async def test_a_restart_at_any_point_changes_nothing(open_ledger: OpenLedger, r
             [ask("2-one", "one"), ask("2-two", "two"), ask("2-three", "three"), ask("2-four", "four")],
             [get("keyed", authorization="Bearer l")],
             [ask("3-keyed", "keyed", authorization="Bearer k"), ask("3-newer", "keyed", authorization="Bearer l")],
-            [ask("4-one", "one"), ask("4-two", "two"), ask("4-three", "three")],
+            [
+                ask("4-one", "one"),
+                ask("4-two", "two"),
+                ask("4-three", "three"),
+                get("renewing", authorization="Bearer m"),
+            ],
+            [ask("5-renewing", "renewing", authorization="Bearer n"), ask("5-without", "renewing")],
+            [ask("5-keyed", "keyed", authorization="Bearer n")],
         ]
         for number, step in enumerate(steps):
             if number in restarts:
@@ -157,6 +164,9 @@ async def test_a_restart_at_any_point_changes_nothing(open_ledger: OpenLedger, r
             "4-one": old,
             "4-two": None,
             "4-three": new,
+            "5-renewing": new,
+            "5-without": None,
+            "5-keyed": None,
         }
 
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, cast
 from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.capture.builds import Builds
-from a2a_ledger.capture.card_identity import key_of
-from a2a_ledger.capture.proxy.readers import TELLING, asking
+from a2a_ledger.capture.card_identity import CREDENTIAL_HEADERS, key_of
+from a2a_ledger.capture.proxy.readers import asking
 from a2a_ledger.capture.proxy.recalled import Recalled
-from a2a_ledger.capture.route import is_credential
 from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
@@ -109,19 +108,21 @@ class Clients:
         if reader.connection is not None and reader.connection in connections:
             mine = list(reversed(connections[reader.connection].values()))
             return [bound for bound in mine if bound is not None] if None not in mine else []
-        newest: OrderedDict[Place, BoundCard] = OrderedDict()
-        apart: set[Place] = set()
+        read: list[tuple[Place, BoundCard, bool]] = []
         for cards in reversed(connections.values()):
             for place, bound in reversed(cards.items()):
                 if bound is None:
                     return []
-                if bound.route is not None and bound.route.carried_by(headers) < 0:
-                    apart.add(place)  # asked for by a caller with other credentials
-                    continue
-                if not _same(newest.setdefault(place, bound), bound):
-                    return []
-        if not apart.issubset(newest) and any(is_credential(k) and k.lower() not in TELLING for k, _ in headers):
-            return []  # it may be the same caller, with a newer token
+                read.append((place, bound, bound.route is None or bound.route.carried_by(headers) >= 0))
+        own = {place for place, _, carried in read if carried}
+        may_be_newer = any(name.lower() in CREDENTIAL_HEADERS for name, _ in headers)
+        newest: OrderedDict[Place, BoundCard] = OrderedDict()
+        for place, bound, carried in read:
+            if not carried and (place in own or not may_be_newer):
+                continue  # asked for by a caller with other credentials
+            asked = bound if carried else replace(bound, route=None)  # it is not this request's way to ask
+            if not _same(newest.setdefault(place, asked), bound):
+                return []
         return list(newest.values())
 
     def _of(self, program: str) -> Connections:
