@@ -33,3 +33,13 @@ def test_erased_content_contradicts_nobody(two: Dispute, who: str) -> None:
     report = reconcile(side(two.client, records=records[0]), side(two.agent, records=records[1])).tasks[0]
     assert {difference.weight for difference in report.differences} == {"explained"}
     assert (report.contracts, report.legs.differ, report.legs.cannot_tell) == ("same", 0, 6)
+    assert (report.legs.unseen, report.verdict) == (6, "incomplete")  # nothing was compared, so nothing is consistent
+
+
+def test_what_is_shown_of_one_leg_is_compared(two: Dispute) -> None:
+    two.answered(two.begun(), "working")
+    erase_content(two.client.ledger, two.client.tasks["t1"], reason="request 17", requested_by="Jo Doe")
+    two.polled("completed")
+    records = [story.ledger.store.read(0, 1000) for story in (two.client, two.agent)]
+    report = reconcile(side(two.client, records=records[0]), side(two.agent, records=records[1])).tasks[0]
+    assert (report.legs.both, report.legs.unseen, report.verdict) == (4, 2, "consistent")

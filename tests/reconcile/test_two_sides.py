@@ -38,7 +38,7 @@ def test_two_honest_records_of_one_task_are_consistent(two: Dispute) -> None:
     assert report.stances == ("client", "agent")
     assert report.peer_task == "T1"
     assert report.matched_by[0] == "peer-task"
-    assert report.legs.to_json() == {"both": 6, "only_a": 0, "only_b": 0, "differ": 0, "cannot_tell": 0}
+    assert report.legs.to_json() == {"both": 6, "only_a": 0, "only_b": 0, "differ": 0, "cannot_tell": 0, "unseen": 0}
     assert report.differences == []
     assert found.unmatched == (0, 0)
 

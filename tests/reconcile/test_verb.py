@@ -92,7 +92,7 @@ def test_two_verified_bundles_of_an_honest_exchange_are_consistent(honest: Parti
     }  # fmt: skip
     assert (report["contracts"], report["verdict"], report["peer_task"]) == ("same", "consistent", "T1")
     assert report["contract_a"]["hash"] == report["contract_b"]["hash"]
-    assert report["legs"] == {"both": 2, "only_a": 0, "only_b": 0, "differ": 0, "cannot_tell": 0}
+    assert report["legs"] == {"both": 2, "only_a": 0, "only_b": 0, "differ": 0, "cannot_tell": 0, "unseen": 0}
     assert found["unmatched"] == {"a": 0, "b": 0}
 
 

@@ -167,7 +167,7 @@ def _print_task(task: TaskReport) -> None:
     )
     hashes = [short_hash(_hash(frozen)) for frozen in (task.contract_a, task.contract_b)]
     click.echo(f"  contract  {task.contracts}: A {hashes[0]}, B {hashes[1]}")
-    hidden = f" ({legs.cannot_tell} of them in part hidden)" if legs.cannot_tell else ""
+    hidden = f" ({legs.cannot_tell} of them in part hidden, {legs.unseen} wholly)" if legs.cannot_tell else ""
     click.echo(
         f"  legs      {legs.both} on both{hidden}, {legs.only_a} on A alone, {legs.only_b} on B alone, "
         f"{legs.differ} with other content"

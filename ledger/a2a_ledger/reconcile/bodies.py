@@ -86,6 +86,12 @@ def shown(record: Record, role: str = "body") -> Shown | None:
     return Shown(told[:-1] if cut and told and isinstance(told[-1], int) else told, cut)
 
 
+def shows_nothing(record: Record) -> bool:
+    """Say whether not one octet of a leg's body is shown, though it had some."""
+    seen = shown(record)
+    return seen is None or (seen.size > 0 and not seen.known)
+
+
 def compare(a: Record, b: Record) -> Likeness:
     """Compare the bodies of two legs; of server-sent events their data, of gRPC messages the octets first."""
     if WIRE in a.blobs and WIRE in b.blobs:

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from a2a_ledger.divergence.reading import members, number, ref, text
-from a2a_ledger.reconcile.bodies import compare, digest, json_of, shown
+from a2a_ledger.reconcile.bodies import compare, digest, json_of, shown, shows_nothing
 from a2a_ledger.reconcile.report import Difference, Legs
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ class LegComparison:
         self.legs.both += 1
         if likeness.verdict == "cannot-tell":
             self.legs.cannot_tell += 1
+            self.legs.unseen += shows_nothing(client) or shows_nothing(agent)
             detail = f"whether it is the same {what} cannot be told: {likeness.detail}"
             self._say(f"{what}-hidden", "explained", (client, agent), detail, likeness.pointer)
 

@@ -58,13 +58,17 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Legs:
-    """How many legs were found on both sides, on one, or with other content; `cannot_tell` is part of `both`."""
+    """How many legs were found on both sides, on one, or with other content.
+
+    `cannot_tell` is part of `both`, and `unseen`, of which a side shows nothing at all, of `cannot_tell`.
+    """
 
     both: int = 0
     only_a: int = 0
     only_b: int = 0
     differ: int = 0
     cannot_tell: int = 0
+    unseen: int = 0
 
     def to_json(self) -> JsonObject:
         """Return the member `legs`."""
@@ -74,6 +78,7 @@ class Legs:
             "only_b": self.only_b,
             "differ": self.differ,
             "cannot_tell": self.cannot_tell,
+            "unseen": self.unseen,
         }
 
 
@@ -101,7 +106,8 @@ class TaskReport:
             return "contradiction"
         if "stale" in weights:
             return "mutually-consistent-stale"
-        if "open" in weights or self.contracts in {"unknown", "incomparable"}:
+        nothing_compared = 0 < self.legs.both == self.legs.unseen
+        if "open" in weights or self.contracts in {"unknown", "incomparable"} or nothing_compared:
             return "incomplete"
         return "consistent"
 
