@@ -68,9 +68,11 @@ def entropy() -> Callable[[int], bytes]:
 class Logbook:
     """Appends events one second apart and remembers where they lie."""
 
-    def __init__(self, place: Path | None = None, *, store: Store | None = None) -> None:
+    def __init__(
+        self, place: Path | None = None, *, store: Store | None = None, draw: Callable[[int], bytes] | None = None
+    ) -> None:
         self.store: Store = store or open_store(place, origin="test/log/0badcafe", create=True, entropy=entropy())
-        self._entropy = entropy()
+        self._entropy = draw or entropy()
         self.now = START
 
     def add(
