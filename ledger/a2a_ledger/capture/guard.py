@@ -14,6 +14,7 @@ so its HTTP+JSON and gRPC calls are guarded that way too.
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
@@ -26,6 +27,7 @@ from a2a_ledger.capture.attribution import peer_of_card
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.desk import Desk
 from a2a_ledger.capture.loop_thread import LoopThread
+from a2a_ledger.capture.own_clients import OwnClients
 from a2a_ledger.capture.routed import take_sending
 from a2a_ledger.capture.sends import Sends
 from a2a_ledger.capture.sync import SyncGuardTransport
@@ -91,8 +93,7 @@ class Guard:
         self._sync_sends: Sends | None = None
         """Of the thread's own: what is booked on an event loop is given up there."""
         self._sync: WeakSet[SyncGuardTransport] = WeakSet()
-        self._clients: list[tuple[asyncio.AbstractEventLoop, httpx.AsyncClient]] = []
-        """Each with the loop that its connections belong to."""
+        self._own = OwnClients()
         self._guarded: WeakKeyDictionary[httpx.AsyncClient, GuardTransport] = WeakKeyDictionary()
         self._rpc: WeakSet[Calls] = WeakSet()
 
@@ -195,7 +196,9 @@ class Guard:
 
         Args:
             url: base url of the agent.
-            config: the SDK's configuration; its httpx client, if any, must be a guarded one.
+            config: the SDK's configuration, which is not changed; its httpx client, if any, must be a guarded one.
+                Without one a client is made. It is closed by `aclose`, or once nobody holds the SDK client any more
+                and another one was made for this url.
             interceptors: the user's own, which run before the guard's.
             relative_card_path: where the card lies, if not at the well-known place.
             transport: see `httpx_client`.
@@ -205,12 +208,29 @@ class Guard:
             ContractChangedError: the contract changed since it was last seen; build again to accept.
             SendRefusedError: the freshness table says not now.
         """
+        chosen = copy(config) if config is not None else _sdk().default_config()
+        if chosen.httpx_client is not None:
+            return await self._connect(chosen, chosen.httpx_client, url, interceptors, relative_card_path)
+        made = chosen.httpx_client = self.httpx_client(transport, **options)
+        self._own.add(made)
+        try:
+            client = await self._connect(chosen, made, url, interceptors, relative_card_path)
+        except BaseException:
+            await self._own.close(made)
+            raise
+        self._own.follow(client, made, url)
+        return client
+
+    async def _connect(
+        self,
+        chosen: ClientConfig,
+        http: httpx.AsyncClient,
+        url: str,
+        interceptors: Sequence[ClientCallInterceptor],
+        relative_card_path: str | None,
+    ) -> Client:
         sdk = _sdk()
-        chosen = config or sdk.default_config()
-        if chosen.httpx_client is None:
-            chosen.httpx_client = self.httpx_client(transport, **options)
-            self._clients.append((asyncio.get_running_loop(), chosen.httpx_client))
-        elif chosen.httpx_client not in self._guarded:
+        if http not in self._guarded:
             raise UsageError(
                 "expected a guarded httpx client in the SDK's configuration, found another one: what it sends would "
                 "be neither recorded nor stopped; make it with Guard.httpx_client()"
@@ -218,15 +238,14 @@ class Guard:
         if "GRPC" in sdk.bindings_of(chosen) and chosen.grpc_channel_factory is None:
             chosen.grpc_channel_factory = self.grpc_channel_factory()
         path = relative_card_path if relative_card_path is not None else CARD_PATH
-        card_url = _asked_at(chosen.httpx_client, f"{url.rstrip('/')}/{path.lstrip('/')}")
+        card_url = _asked_at(http, f"{url.rstrip('/')}/{path.lstrip('/')}")
         if relative_card_path is not None:
             self.desk.expect_card_at(card_url)
         interceptor = self.interceptor()
         client: Client = await sdk.connect(
             chosen, url, interceptors=[*interceptors, interceptor], relative_card_path=relative_card_path
         )
-        transport_used = self._guarded.get(chosen.httpx_client)
-        interceptor.built_from(self.desk.handed_to(transport_used, peer_of_card(card_url).id))
+        interceptor.built_from(self.desk.handed_to(self._guarded.get(http), peer_of_card(card_url).id))
         return client
 
     async def diagnose(self, peer: str) -> str:
@@ -240,7 +259,7 @@ class Guard:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Wait for what is still being recorded; close the clients that `create_client` made, and what `close` closes.
+        """Wait for what is still being recorded; close the clients made for `create_client`, and what `close` closes.
 
         What was begun on another event loop is waited for where its client is closed.
         """
@@ -248,8 +267,7 @@ class Guard:
             await self._sends.close()
             for calls in list(self._rpc):
                 await calls.settled()
-            while self._clients:
-                await _close_on(*self._clients.pop())
+            await self._own.close_all()
         finally:
             await self.desk.underway.settled()
             await asyncio.to_thread(self.close)
@@ -262,16 +280,6 @@ class Guard:
             self._thread.finish(self._sync_sends.close())
         self._sync_sends = None
         self._thread.close()
-
-
-async def _close_on(loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
-    """Close a client where its connections live; those of a loop that has ended went with it."""
-    if loop.is_closed():
-        return
-    if loop is not asyncio.get_running_loop() and loop.is_running():
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(client.aclose(), loop))
-    else:
-        await client.aclose()
 
 
 def _sdk() -> Any:  # noqa: ANN401 - one of two modules with the same names, of which one can be loaded
