@@ -23,6 +23,7 @@ from a2a_ledger.capture.redacted import (
     recorded_url,
     see,
     text_blob,
+    url_of,
 )
 from a2a_ledger.capture.served_cookies import without_served
 from a2a_ledger.card import read_card
@@ -222,7 +223,7 @@ def card_event(  # noqa: PLR0913 - see message_event
         secrets += said_in([ask.full_url, *(value for name, value in headers if name.lower() == "location")])
     elif "?" in ask.full_url:  # an API key's place may be named by this very card
         secrets += find_secrets((), ask.full_url, {}, schemes_in(card).places)
-    blobs = blobs_of(ask.full_url, seen, secrets, at, redactor)
+    blobs = blobs_of(url_of(ask.full_url, secrets, redactor), seen, secrets, at, redactor)
     if body:
         role, known = ("card" if status in _SUCCESS else "body"), (ask.secrets if card.is_card else secrets)
         spans, keep = ([(0, len(body))] if is_unread else []), at.settings.keep_body

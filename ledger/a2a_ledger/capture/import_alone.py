@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from a2a_ledger.capture.formats.coding import closed
 from a2a_ledger.capture.outside import as_said
 from a2a_ledger.capture.recorder import message_event, see, stream_end_event
-from a2a_ledger.capture.redacted import blobs_of, without_secrets
+from a2a_ledger.capture.redacted import RecordedUrl, blobs_of, without_secrets
 from a2a_ledger.errors import FormatError
 from a2a_ledger.events import MessageRecorded, TaskSnapshot
 from a2a_ledger.wire import Leg, parse_push, parse_request, parse_response, parse_stream_event, split_stream
@@ -57,7 +57,7 @@ def snapshot_event(
         state_read=leg.state_read,
         flags=list(leg.flags) or None,
     )
-    return event, blobs_of("", seen, seen.secrets, at)
+    return event, blobs_of(RecordedUrl("", None), seen, seen.secrets, at)
 
 
 def lone_events(lone: Lone, *, peer: str, url: str, at: ContractLedger) -> Iterator[Recorded]:

@@ -34,10 +34,10 @@ from a2a_ledger.capture.redacted import (
     blobs_of,
     credentials_of,
     header_blobs,
-    recorded_url,
     see,
     seen_as,
     text_blob,
+    url_of,
     without_secrets,
 )
 from a2a_ledger.events import MessageRecorded
@@ -146,13 +146,14 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
     secrets = Secrets((*seen.secrets, *known)) if seen.secrets else Secrets.of(known)
     leg = without_secrets(leg, secrets)
     asks = leg.leg == "request"
+    recorded = url_of(address, secrets, redactor)
     cut_short = seen.tail is not None or len(seen.body) > at.settings.keep_body
     event = MessageRecorded(
         peer=peer,
         direction=_direction(asks=asks, side=side),
         leg=leg.leg,
         binding=leg.binding,
-        url=recorded_url(address, secrets, redactor),
+        url=recorded.text,
         method=leg.method,
         method_spelled=leg.method_spelled,
         wire_version=leg.version,
@@ -176,7 +177,7 @@ def message_event(  # noqa: PLR0913 - an exchange has this many independent side
         side=side,
     )
     is_error = leg.error is not None or (leg.status or 0) >= _HTTP_ERROR or leg.state_read in _WENT_WRONG
-    return event, blobs_of(address, seen, secrets, at, redactor, is_error=is_error)
+    return event, blobs_of(recorded, seen, secrets, at, redactor, is_error=is_error)
 
 
 def failure_event(  # noqa: PLR0913 - see message_event
@@ -263,7 +264,7 @@ def _without_content(  # noqa: PLR0913, PLR0917 - what the two events without a 
     redactor: Redactor | None,
     side: str | None,
 ) -> MessageRecorded:
-    url = recorded_url(request.url, known, redactor)
+    url = url_of(request.url, known, redactor).text
     request = without_secrets(request, known)
     return MessageRecorded(
         peer=peer,

@@ -131,7 +131,7 @@ def without_secrets(leg: Leg, secrets: Sequence[Secret], *, with_url: bool = Fal
 
 
 def blobs_of(  # noqa: PLR0913 - a leg, and all that decides about its holes
-    url: str,
+    url: RecordedUrl,
     seen: Seen,
     secrets: Sequence[Secret],
     at: ContractLedger,
@@ -147,7 +147,7 @@ def blobs_of(  # noqa: PLR0913 - a leg, and all that decides about its holes
     place or a redactor says of the one tells nothing of the other.
 
     Args:
-        url: as asked.
+        url: as asked, and as it is recorded.
         seen: the leg.
         secrets: of its exchange.
         at: the ledger that it is for.
@@ -165,8 +165,8 @@ def blobs_of(  # noqa: PLR0913 - a leg, and all that decides about its holes
     if seen.wire:
         whole = all(isinstance(part, bytes) for part in blobs["body"].parts) if seen.body else True
         blobs["wire"] = Content(parts=(seen.wire,) if whole else tuple(withhold(seen.wire)))
-    if recorded_url(url, secrets, redactor) != url:
-        blobs["url"] = cut_url(url, secrets, redactor=redactor)
+    if url.blob is not None:
+        blobs["url"] = url.blob
     return blobs
 
 
@@ -190,12 +190,32 @@ def credentials_of(secrets: Sequence[Secret], peer: str, at: ContractLedger) -> 
     return mark_credentials(named, key_id, key)[:MAX_CREDENTIALS]
 
 
-def recorded_url(url: str, secrets: Sequence[Secret] = (), redactor: Redactor | None = None) -> str:
-    """Return a url as a record holds it: bare, and with `*` for what its blob has holes for."""
-    if redactor is not None or ";" in url:
-        return bare_url(filled(cut_url(url, secrets, redactor=redactor)))
+class RecordedUrl(NamedTuple):
+    """A url as its event holds it, and what of it only a blob can hold."""
+
+    text: str
+    """Bare, and with `*` for what its blob has holes for."""
+    blob: Content | None
+    """All of it, with its holes; None: the text is all of it."""
+
+
+def url_of(url: str, secrets: Sequence[Secret] = (), redactor: Redactor | None = None) -> RecordedUrl:
+    """Return what is recorded of a url.
+
+    The user's own redaction is asked once: asked twice, it may say two things, and the event and its blob as well.
+    """
     wanted = wanted_of(secrets)
-    return bare_url(starred(url, wanted) if wanted else url)
+    if redactor is None and ";" not in url:
+        text = bare_url(starred(url, wanted) if wanted else url)
+        return RecordedUrl(text, cut_url(url, secrets) if text != url else None)
+    blob = cut_url(url, secrets, redactor=redactor)
+    text = bare_url(filled(blob))
+    return RecordedUrl(text, blob if text != url else None)
+
+
+def recorded_url(url: str, secrets: Sequence[Secret] = ()) -> str:
+    """Return a url as an event holds it; see `RecordedUrl`."""
+    return url_of(url, secrets).text
 
 
 def recorded_uri(uri: str, secrets: Sequence[Secret] = ()) -> str:
