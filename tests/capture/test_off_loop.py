@@ -183,8 +183,9 @@ async def test_what_a_large_send_says_is_digested_in_a_thread(
 
 
 @pytest.mark.parametrize("again", ["a word and so on, " * 20_000, "a word"])
+@pytest.mark.parametrize("way", [of_client, of_server])
 async def test_what_was_sent_before_under_the_same_id_is_digested_in_a_thread(
-    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch, again: str
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch, again: str, way: Callable[..., Awaitable[None]]
 ) -> None:
     ledger, sent, threads = open_ledger(), message("m1"), list[threading.Thread]()
 
@@ -195,7 +196,7 @@ async def test_what_was_sent_before_under_the_same_id_is_digested_in_a_thread(
     monkeypatch.setattr(resends, "message_digest", noted)
     for text in ("a word and so on, " * 20_000, again):
         sent["params"]["message"]["parts"] = [{"text": text}]
-        await of_client(ledger, [JSON, ("a2a-version", "1.0")], json.dumps(sent).encode())
+        await way(ledger, [JSON, ("a2a-version", "1.0")], json.dumps(sent).encode())
     assert threads
     assert OF_LOOP not in threads
     requests = [r.stream for r in only(ledger, "message.recorded") if r.data["leg"] == "request"]

@@ -22,10 +22,12 @@ from a2a_ledger.capture.server.served_cards import ServedCards
 from a2a_ledger.capture.server.spool import read_leg
 from a2a_ledger.contract import FORM, TERMS_FORM
 from a2a_ledger.events import ContractCaptured, TaskAdopted
+from a2a_ledger.wire import SENDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from a2a_ledger.capture.attribution import Attribution
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.redacted import Seen
     from a2a_ledger.capture.server.incoming import Incoming
@@ -110,7 +112,7 @@ class Servant:
 
     async def _opening(self, leg: Leg, body: bytes, schemes: Sequence[str]) -> tuple[str, list[Draft]]:
         """Return the stream that a request belongs to, and what opens it if it is a new task's."""
-        found = await worked(len(body), partial(attribute, self.desk.ledger.store, leg, body, peer=self.peer))
+        found = await self._attributed(leg, body)
         if found.task is not None:
             return f"task:{found.task}", []
         if found.opens == "send":
@@ -122,6 +124,15 @@ class Servant:
             event = TaskAdopted(peer=self.peer.id, peer_url=url, task_id=leg.task_id, context_id=leg.context_id)
             return stream, [_draft(self.desk, event, stream, {})]
         return f"peer:{self.peer.id}", []
+
+    async def _attributed(self, leg: Leg, body: bytes) -> Attribution:
+        """Say where a request belongs; off the event loop where it or an earlier send of its id may be large."""
+        store = self.desk.ledger.store
+        attributing = partial(attribute, store, leg, body, peer=self.peer)
+        named = f"message:{self.peer.id}:{leg.message_id}"
+        if leg.message_id is not None and leg.method in SENDS and store.tagged_places(named, limit=1):
+            return await asyncio.to_thread(attributing)
+        return await worked(len(body), attributing)
 
     def _captured(self, leg: Leg, stream: str, schemes: Sequence[str]) -> Draft:
         """Freeze the contract of the card that we served last; of an agent that served none, that there was none."""
