@@ -8,7 +8,7 @@ LedgerError
 ├── CaptureError                the guard stopped a call
 │   ├── SendRefusedError        the freshness table says abort before send; nothing was sent
 │   │   └── ContractChangedError  because the contract changed
-│   ├── SpentClientError        the client was built on a contract that is gone
+│   │       └── SpentClientError  an earlier send of this client found that
 │   ├── ContractDivergenceError the peer left the frozen contract (mode "enforce")
 │   └── LedgerUnavailableError  the ledger could not record and the caller asked to block
 ├── ContractFrozenError         also a RuntimeError: the minimal client's own error
@@ -77,15 +77,34 @@ class CaptureError(LedgerError):
 
 
 class SendRefusedError(CaptureError):
-    """The freshness table says abort before send; nothing was sent."""
+    """The freshness table says abort before send; nothing was sent.
+
+    Attributes:
+        reason: that of the table (docs/format.md section 9).
+        retry_after: seconds after which asking again may go otherwise; None: waiting alone changes nothing.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a caller has to be told, all named at the call
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        task: str = "",
+        event: int | None = None,
+        reason: str = "",
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, task=task, event=event)
+        self.reason = reason
+        self.retry_after = retry_after
 
 
 class ContractChangedError(SendRefusedError):
     """The peer's contract changed before the send; nothing was sent."""
 
 
-class SpentClientError(CaptureError):
-    """The client was built on a contract that is gone; build it again to accept the new one."""
+class SpentClientError(ContractChangedError):
+    """An earlier send found that the contract is gone that the client was built on: build the client again."""
 
 
 class ContractDivergenceError(CaptureError):

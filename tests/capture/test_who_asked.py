@@ -113,6 +113,7 @@ async def test_a_card_that_comes_and_goes_is_seen_to_flap_through_a_rotating_coo
     guard = make_guard(ledger)
     http = guard.httpx_client()
     came: list[str] = []
+    waits: list[int | None] = []
     for card in (one, {**one, **BEARER}, one, {**one, **BEARER}):
         source.card = card
         for _ in range(2):
@@ -123,9 +124,11 @@ async def test_a_card_that_comes_and_goes_is_seen_to_flap_through_a_rotating_coo
             except ContractChangedError:
                 came.append("changed")
             except SendRefusedError as refused:
-                came.append("flapping" if "flap" in str(refused) else str(refused))
+                waits.append(refused.retry_after)
+                came.append(refused.reason)
     await http.aclose()
     assert came == ["sent", "sent", "changed", "sent", "changed", "flapping", "flapping", "flapping"]
+    assert all(wait is not None and 590 < wait <= 600 for wait in waits)  # of `[limits] flap`, less what passed
     fetched = [record.data for record in only(ledger, "card.fetched")]
     assert [(data["caller"], data.get("credential")) for data in fetched] == [("anonymous", None)] * len(came)
 

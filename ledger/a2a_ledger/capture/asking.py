@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.capture.acceptance import change_in_force
 from a2a_ledger.capture.manifests import Manifests
-from a2a_ledger.capture.refusal import CHANGED, contract_pointers, diff_text, refusal
+from a2a_ledger.capture.refusal import CHANGED, Stopped, contract_pointers, diff_text, refusal
 from a2a_ledger.capture.situation import Decided, again, decision_inputs, take
 from a2a_ledger.events import FreshnessDecided, SendAborted
 from a2a_ledger.freshness import RULES
@@ -171,7 +171,7 @@ class Asking:
         change = change_in_force(self._desk.ledger, asked.peer, new.kept.key, new.card)
         return change.accept if change is not None and change.waits else ""
 
-    async def abort(self, asked: Asked, task: str, at: datetime) -> SendRefusedError:
+    async def abort(self, asked: Asked, task: str, at: datetime, stopped: Stopped) -> SendRefusedError:
         """Record the decision and that nothing left; return the error that tells the caller."""
         reason, change = asked.decided.decision.reason, asked.change
         new = asked.fetched.kept if asked.fetched else None
@@ -199,7 +199,7 @@ class Asking:
             change=change,
             new_hash=new.contract_hash if new and reason in CHANGED else None,
             accept=self._waiting(asked) if reason in CHANGED else "",
-            for_many=self._desk.for_many,
+            stopped="proxy" if self._desk.for_many else stopped,
             task=task,
             event=written[-1].n if written else None,
         )

@@ -163,7 +163,7 @@ class Builds:
         """
         desk, at = self._desk, self._desk.ledger.clock()
         if asked.decided.stops and desk.enforces:
-            raise await self._asking.abort(asked, await desk.new_task(), at)
+            raise await self._asking.abort(asked, await desk.new_task(), at, "build")
         await desk.write([self._asking.decision(asked, f"task:{task}" if task else f"peer:{asked.peer}", at)])
 
     async def hand_out(self, kept: KeptCard, body: bytes, route: Route, *, changed: bool = True) -> BoundCard | None:

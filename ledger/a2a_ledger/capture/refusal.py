@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import rfc8785
 
@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 
 CHANGED = frozenset({"contract-changed", "undecidable"})
 """Reasons that are about the card itself, after which the client is spent."""
+
+Stopped: TypeAlias = Literal["client", "build", "proxy"]
+"""What was stopped: a send of a client, the building of one, or a send of somebody else's client through a proxy."""
+
+
+class _Words(NamedTuple):
+    spent: str
+    again: str
+    takes_on: str
+
+
+_WORDS: dict[Stopped, _Words] = {
+    "client": _Words("This client is spent", "build it again", ". Build it again to accept"),
+    "build": _Words("No client was built", "build again", ". Build again to accept"),
+    "proxy": _Words(
+        "No send passes before a client reads the card through this proxy again",
+        "let a client read the card again",
+        ", which accepts",
+    ),
+}
 
 _LINES = 8
 _WIDTH = 100
@@ -30,7 +50,7 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
     change: Diff | None,
     new_hash: str | None,
     accept: str,
-    for_many: bool,
+    stopped: Stopped,
     task: str,
     event: int | None,
 ) -> SendRefusedError:
@@ -44,14 +64,20 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
         change: what the re-fetch brought.
         new_hash: contract hash of what is served now.
         accept: the command by which a person has to accept that first; "" if building a client again does.
-        for_many: a proxy stopped it, whose clients are not ours to build: one of them reads the card again.
+        stopped: what was stopped.
         task: local id of the task that was not sent.
         event: number of the event that says so; None: it could not be recorded.
     """
     nothing = f"Nothing was sent ({gets} card GET, 0 requests)."
     if decision.reason not in CHANGED:
         wait = f" Try again in {decision.retry_after} s." if decision.retry_after is not None else ""
-        return SendRefusedError(f"{peer_url}: {decision.reason}. {nothing}{wait}", task=task, event=event)
+        return SendRefusedError(
+            f"{peer_url}: {decision.reason}. {nothing}{wait}",
+            task=task,
+            event=event,
+            reason=decision.reason,
+            retry_after=decision.retry_after,
+        )
     lines = [
         f"{peer_url} changed its contract since {since or 'it was read'}. {nothing}"
         if decision.reason == "contract-changed"
@@ -59,16 +85,12 @@ def refusal(  # noqa: PLR0913 - what a caller has to be told, all named at the c
     ]
     if change is not None:
         lines += _change_lines(change)
-    spent, again = (
-        ("No send passes before a client reads the card through this proxy again", "let a client read the card again")
-        if for_many
-        else ("This client is spent", "build it again")
-    )
+    words = _WORDS[stopped]
     if accept:
-        lines += [f"  {spent}. Accept {new_hash} first, then {again}:", f"    {accept}"]
+        lines += [f"  {words.spent}. Accept {new_hash} first, then {words.again}:", f"    {accept}"]
     elif new_hash is not None:
-        lines.append(f"  {spent}{', which accepts' if for_many else '. Build it again to accept'} {new_hash}.")
-    return ContractChangedError("\n".join(lines), hint=accept, task=task, event=event)
+        lines.append(f"  {words.spent}{words.takes_on} {new_hash}.")
+    return ContractChangedError("\n".join(lines), hint=accept, task=task, event=event, reason=decision.reason)
 
 
 def contract_pointers(change: Diff) -> list[str]:

@@ -103,6 +103,7 @@ class Sends:
                 hint=bound.spent.hint,
                 task=bound.spent.task,
                 event=bound.spent.event,
+                reason=bound.spent.reason,
             )
         whom = bound.peer if bound else peer
         key = self._key(whom, message_id, said, peer_task)
@@ -159,7 +160,7 @@ class Sends:
         asked = await self._ask(bound, peer, state, waiting)
         at = self._desk.ledger.clock()
         if asked.decided.stops and self._desk.enforces:
-            error = await self._asking.abort(asked, task, at)
+            error = await self._asking.abort(asked, task, at, "client")
             self._desk.claims.release(key)
             forget_sent(peer)  # what is built next is for a task that does not exist yet
             if bound is not None and asked.decided.decision.reason in CHANGED:

@@ -13,7 +13,6 @@ from a2a_ledger.errors import (
     LedgerError,
     LedgerUnavailableError,
     SendRefusedError,
-    SpentClientError,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ _PROBLEMS: tuple[tuple[type[LedgerError], int, str, str], ...] = (
     ),
     (ContractChangedError, 409, "contract-changed", _CHANGED),
     (SendRefusedError, 409, "send-refused", "the agent's card is not fresh enough to send on"),
-    (SpentClientError, 409, "contract-changed", _CHANGED),
     (LedgerError, 502, "refused", "the request cannot be decided or recorded here, so it was stopped"),
 )
 """Error, HTTP status, name, and all that a client is told of it: the text may name addresses and paths."""
@@ -52,7 +50,7 @@ async def send_problem(send: Send, error: LedgerError) -> None:
     """
     status, name, detail = next((how, name, said) for kind, how, name, said in _PROBLEMS if isinstance(error, kind))
     _log.warning("%s: %s", name, error)
-    if isinstance(error, ContractChangedError | SpentClientError) and error.hint:
+    if isinstance(error, ContractChangedError) and error.hint:
         detail += _TO_ACCEPT
     if isinstance(error, CaptureError) and error.task:
         detail += where(error.task, error.event)
