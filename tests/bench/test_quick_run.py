@@ -16,6 +16,7 @@ TARGETS = {
     "group.threads-slow": "ratio >= 12",
     "group.asyncio-slow": "ratio >= 18",
     "batch": "ratio <= 5",
+    "metrics": None,
     "processes": "value <= 0",
     "processes.worst-append": "value <= 200",
     "audit": "value <= 0.01215",
@@ -38,6 +39,7 @@ TARGETS = {
     "start.help": None,
     "start.import": None,
     "start.import-ledger": None,
+    "postgres": None,
 }
 """Every row, in order, and what section 12 of the design holds it to; the audit's limit for 405 events."""
 
@@ -48,6 +50,7 @@ WITH_FLOOR = {
     "group.threads-slow",
     "group.asyncio-slow",
     "batch",
+    "metrics",
     "guard.added",
     "proxy",
     "card",
@@ -77,8 +80,10 @@ def test_a_row_has_a_floor_where_bare_sqlite_or_bare_python_could_do_the_work(qu
     assert {name for name, row in rows(quick).items() if row["ratio"] is not None} == WITH_FLOOR
 
 
-def test_every_row_was_measured(quick: Output) -> None:
-    for name, row in rows(quick).items():
+def test_every_row_was_measured_but_those_that_need_a_server(quick: Output) -> None:
+    found = rows(quick)
+    assert found.pop("postgres")["value"] is None
+    for name, row in found.items():
         if name == "processes":
             continue
         assert row["value"] is not None, name

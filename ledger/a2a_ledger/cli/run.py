@@ -91,13 +91,19 @@ def demo(context: click.Context, session: Session, *, keep: Path | None) -> None
 @click.command("bench", cls=Verb, example="a2a-ledger bench --quick")
 @click.option("--row", "rows", multiple=True, metavar="NAME", help="Only this row; may be given more than once.")
 @click.option("--quick", is_flag=True, help="Smaller rounds: a look, not a measurement.")
+@click.option(
+    "--store",
+    "url",
+    metavar="URL",
+    help="A PostgreSQL server for the rows about one, without a password; they leave nothing on it.",
+)
 @pass_session
 @click.pass_context
-def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], quick: bool) -> None:
+def bench(context: click.Context, session: Session, *, rows: tuple[str, ...], quick: bool, url: str | None) -> None:
     """Measure this machine, each row beside its floor."""
     from a2a_ledger.cli.bench import run  # noqa: PLC0415 - only this verb needs it
 
-    context.exit(run(rows, quick=quick, as_json=session.as_json))
+    context.exit(run(rows, quick=quick, as_json=session.as_json, url=url))
 
 
 @click.command("follow", cls=Verb, example="a2a-ledger --ledger audit follow --once")

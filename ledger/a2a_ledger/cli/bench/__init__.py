@@ -29,6 +29,7 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "append": ("writing", "append", ()),
     "group": ("writing", "group", ("threads", "asyncio", "threads-slow", "asyncio-slow")),
     "batch": ("writing", "batch", ()),
+    "metrics": ("counting", "metrics", ()),
     "processes": ("processes", "processes", ("worst-append",)),
     "audit": ("reading", "audit", ()),
     "rebuild": ("reading", "projections", ("records", "verifier")),
@@ -38,19 +39,23 @@ _GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "stream": ("streaming", "streaming", ("guard", "guard-memory", "proxy", "proxy-memory")),
     "card": ("cards", "cards", ()),
     "start": ("starting", "start", ("help", "import", "import-ledger")),
+    "postgres": ("postgres", "postgres", ("append", "group", "processes", "processes-rate", "lag")),
 }
 """What `--row` takes: a group, or one of its rows as `group.row`. With the module and function that measure it."""
 
 _EXTRA = "the extras a2a and demo are not installed: pip install 'a2a-ledger[a2a,demo]'"
+_DRIVER = "the extra postgres is not installed: pip install 'a2a-ledger[postgres]'"
+_SERVER = "no PostgreSQL server is named: --store postgresql://HOST/DATABASE"
 
 
-def run(rows: Sequence[str], *, quick: bool, as_json: bool) -> int:
+def run(rows: Sequence[str], *, quick: bool, as_json: bool, url: str | None = None) -> int:
     """Measure and print; return the exit code, which is 0 whatever the numbers are.
 
     Args:
         rows: names of groups or of single rows; none: all.
         quick: a look in a few seconds instead of a measurement.
         as_json: one JSON object instead of a table.
+        url: a PostgreSQL server for the rows that need one, which are not measured without it.
 
     Raises:
         UsageError: there is no row of that name.
@@ -62,9 +67,9 @@ def run(rows: Sequence[str], *, quick: bool, as_json: bool) -> int:
     on = machine()
     found: list[Row] = []
     for group in dict.fromkeys(wanted):
-        found += _measure(group, quick=quick)
+        found += _measure(group, quick=quick, url=url)
     if rows:
-        found = [row for row in found if row.name in rows or row.name.partition(".")[0] in rows]
+        found = [row for row in found if _is_wanted(row, rows)]
     if as_json:
         print_json({"machine": on, "rows": [row.to_json() for row in found]})
         return 0
@@ -83,30 +88,38 @@ def _group_of(row: str) -> str:
     return group
 
 
-def _measure(group: str, *, quick: bool) -> list[Row]:
+def _is_wanted(row: Row, rows: Sequence[str]) -> bool:
+    group, dot, _ = row.name.partition(".")
+    return row.name in rows or group in rows or (row.value is None and not dot)  # that one stands for all of its group
+
+
+def _measure(group: str, *, quick: bool, url: str | None) -> list[Row]:
     """Run one group in a scratch directory of its own."""
     from a2a_ledger.cli.bench.place import QUICK, Place, Scale  # noqa: PLC0415 - opens the store's imports
 
+    if group == "postgres" and url is None:
+        return [_not_measured(group, _SERVER)]
     module, name, _ = _GROUPS[group]
     try:
         work = cast("Callable[[Place], list[Row]]", getattr(import_module(f"{__name__}.{module}"), name))
     except ImportError as missing:
         if (missing.name or "").startswith("a2a_ledger."):
             raise  # a defect of ours, not an extra that is missing
-        return [_not_measured(group, missing)]
+        extra = _DRIVER if group == "postgres" else _EXTRA
+        return [_not_measured(group, f"{missing.name} is missing; {extra}")]
     with (
         quiet(a2a_ledger=logging.ERROR),
         tempfile.TemporaryDirectory(prefix="a2a-ledger-bench-") as scratch,
         progress(group) as told,
     ):
-        return work(Place(Path(scratch), QUICK if quick else Scale(), told))
+        return work(Place(Path(scratch), QUICK if quick else Scale(), told, url))
 
 
-def _not_measured(group: str, missing: ImportError) -> Row:
+def _not_measured(group: str, why: str) -> Row:
     from a2a_ledger.cli.bench.row import Row  # noqa: PLC0415 - only when it runs
 
-    note(f"{group}: not measured, {missing.name} is missing; {_EXTRA}")
-    return Row(group, None, "ms", remark=f"not measured: {_EXTRA}")
+    note(f"{group}: not measured, {why}")
+    return Row(group, None, "ms", remark=f"not measured: {why}")
 
 
 def _print(rows: Sequence[Row]) -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
+    from a2a_ledger.store import Server
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -74,21 +76,35 @@ QUICK = Scale(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A scratch directory and the scale of this run."""
+    """Where this run works.
+
+    Attributes:
+        folder: a scratch directory.
+        scale: how much is done.
+        progress: is told how far it is.
+        url: of a PostgreSQL server; None: nobody named one.
+    """
 
     folder: Path
     scale: Scale
     progress: Callable[[int, int], None]
+    url: str | None = None
 
     @contextmanager
-    def ledger(self, name: str, *, follow: bool = False) -> Generator[ContractLedger]:
+    def ledger(self, name: str, *, follow: bool = False, server: Server | None = None) -> Generator[ContractLedger]:
         """Open a fresh ledger as a user would; both copies of its mark lie in the scratch directory.
 
         Without `follow` no read model runs beside the measurement; heads are signed as always.
         """
-        mark_dir = str(self.folder / f"{name}-mark")
-        with ContractLedger.open(self.folder / name, origin="bench/ledger", follow=follow, mark_dir=mark_dir) as ledger:
+        mark_dir = str(self.mark(name))
+        with ContractLedger.open(
+            self.folder / name, origin="bench/ledger", follow=follow, mark_dir=mark_dir, server=server
+        ) as ledger:
             yield ledger
+
+    def mark(self, name: str) -> Path:
+        """Return where the second copy of that ledger's mark lies."""
+        return self.folder / f"{name}-mark"
 
     def path(self, name: str) -> Path:
         """Return the directory of a ledger of this run."""

@@ -41,7 +41,7 @@ class Row:
         name: what `--row` selects by, or begins with that and a dot.
         value: None where it could not be measured; `remark` says why.
         unit: of value and floor.
-        floor: the same work by bare SQLite, in the same unit and the same run; None: there is none.
+        floor: the same work by bare SQLite, PostgreSQL or Python, in the same unit and run; None: there is none.
         ratio: median over the rounds of value divided by floor.
         target: None: the row is for information.
         remark: for people: what the floor was, what else came out.
