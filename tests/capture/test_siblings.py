@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from a2a_ledger.capture.situation import SiblingWatch
-from a2a_ledger.codec import timestamp
-
-if TYPE_CHECKING:
-    from a2a_ledger.events import JsonObject
+from a2a_ledger.freshness import Sibling
 
 PEER = "0" * 32
 NOW = datetime(2026, 8, 18, 12, tzinfo=UTC)
@@ -35,23 +32,23 @@ class Unread:
         raise AssertionError(f"{tag} was read back: {limit}, {desc}")
 
 
-def siblings(watch: SiblingWatch) -> list[JsonObject]:
+def siblings(watch: SiblingWatch) -> list[Sibling]:
     return watch.open_sends(PEER, NOW, 30, caller="anonymous")
 
 
 def test_a_send_counts_from_when_the_log_has_it_and_is_not_read_back() -> None:
     log = Unread()
     watch = SiblingWatch(log)
-    watch.sends("task:a", timestamp(SENT), "anonymous", SENT)
+    watch.sends("task:a", SENT, "anonymous", SENT)
     assert siblings(watch) == []
     log.places = [(7, "task:a")]
-    assert siblings(watch) == [{"state": "sent", "sent_at": "2026-08-18T11:59:59.990000Z"}]
+    assert siblings(watch) == [Sibling(state="sent", sent_at=SENT)]
 
 
 def test_a_send_that_is_past_submitted_before_anybody_looks_is_no_sibling() -> None:
     log = Unread()
     watch = SiblingWatch(log)
-    watch.sends("task:a", timestamp(SENT), "anonymous", SENT)
+    watch.sends("task:a", SENT, "anonymous", SENT)
     log.places = [(7, "task:a")]
     watch.settle("task:a")
     assert siblings(watch) == []
@@ -60,6 +57,6 @@ def test_a_send_that_is_past_submitted_before_anybody_looks_is_no_sibling() -> N
 def test_a_send_of_another_caller_is_no_sibling() -> None:
     log = Unread()
     watch = SiblingWatch(log)
-    watch.sends("task:a", timestamp(SENT), "bearer", SENT)
+    watch.sends("task:a", SENT, "bearer", SENT)
     log.places = [(7, "task:a")]
     assert siblings(watch) == []

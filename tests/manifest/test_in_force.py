@@ -118,7 +118,7 @@ def test_what_a_look_says(bench: Bench) -> None:
     assert looked.applies
     record = bench.ledger.store.record(position)
     assert (looked.position, looked.ref) == (position, record.ref)
-    assert looked.to_json() == {"valid": True, "floor_until": "2026-08-18T13:00:00.000000Z"}
+    assert looked.floor_until == "2026-08-18T13:00:00.000000Z"
 
 
 def test_what_is_recorded(bench: Bench) -> None:

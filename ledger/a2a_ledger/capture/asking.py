@@ -150,7 +150,7 @@ class Asking:
             decision=decision.decision,
             reason=decision.reason,
             at_stake=decision.at_stake,
-            inputs=asked.decided.inputs,
+            inputs=asked.decided.inputs.to_json(),
             rules=RULES,
             retry_after=decision.retry_after,
             old_tag=card.etag if card else None,

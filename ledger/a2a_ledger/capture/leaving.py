@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -203,7 +204,8 @@ async def _record(desk: Desk, call: Call | None, opening: Draft | None, request:
             return await desk.write([*decision, request])
         if call is not None:
             caller = call.bound.kept.caller if call.bound is not None else "anonymous"
-            desk.siblings.sends(opening.stream, [*decision, opening][0].at, caller, call.at)
+            sent_at = datetime.fromisoformat([*decision, opening][0].at)
+            desk.siblings.sends(opening.stream, sent_at, caller, call.at)
         return await desk.write([*decision, opening, request])
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.peerview import KeptCard, PeerView
     from a2a_ledger.codec import Record
-    from a2a_ledger.events import JsonObject, Ref
+    from a2a_ledger.events import Ref
     from a2a_ledger.key_events import KeyTerm
     from a2a_ledger.keys import Verifier
     from a2a_ledger.ledger import ContractLedger
@@ -107,10 +107,6 @@ class LookedAt(NamedTuple):
     def applies(self) -> bool:
         """Say whether the card at hand is inside the floor."""
         return not self.why_not
-
-    def to_json(self) -> JsonObject:
-        """Return the member `manifest` of a decision's inputs."""
-        return {"valid": self.applies, "floor_until": self.floor_until}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from a2a_ledger.capture.card_identity import CardIdentity, key_of
+from a2a_ledger.freshness import Validator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,11 +148,11 @@ class PeerView:
         kept = reversed(self._standing.values()) if ref is not None else ()
         return next((one for one in kept if one.bytes_of == ref), None)
 
-    def validator_json(self, key: CardIdentity) -> JsonObject:
-        """Return the member `validator` of a decision's inputs for one card."""
+    def validator(self, key: CardIdentity) -> Validator:
+        """Return how the peer has treated conditional requests for one card."""
         card = self.cards.get(key)
         present = card is not None and (card.etag is not None or card.last_modified is not None)
-        return {"present": present, "last": self.last_validation.get(key, "never"), "lied": key in self.lied}
+        return Validator(present=present, last=self.last_validation.get(key, "never"), lied=key in self.lied)
 
     def newest(self, key: CardIdentity) -> KeptCard | None:
         """Return the newest answer about this card, or None when it was never seen."""
@@ -245,11 +246,6 @@ def _put(held: OrderedDict[_K, _V], key: _K, kept: _V) -> None:
 
 def _instant(at: str) -> float:
     return datetime.fromisoformat(at).timestamp() if at else 0.0
-
-
-def age_seconds(then: str, now: datetime) -> float:
-    """Return the seconds from a record's time to now."""
-    return (now - datetime.fromisoformat(then)).total_seconds()
 
 
 def _validation(data: JsonObject, *, not_modified: bool) -> str:

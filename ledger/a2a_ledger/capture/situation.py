@@ -8,23 +8,36 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
-from a2a_ledger.capture.peerview import KeptCard, PeerView, age_seconds
-from a2a_ledger.codec import timestamp
-from a2a_ledger.freshness import Decision, decide, inputs_from_json
+from a2a_ledger.freshness import (
+    CardEntry,
+    Choices,
+    Decision,
+    Hint,
+    Inputs,
+    Limits,
+    Manifest,
+    Refetch,
+    Sibling,
+    Sighting,
+    TaskState,
+    Validator,
+    decide,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_ledger.capture.manifests import LookedAt
+    from a2a_ledger.capture.peerview import KeptCard, PeerView
     from a2a_ledger.capture.reader import LogReader
     from a2a_ledger.codec import Record
     from a2a_ledger.contract import Profile
-    from a2a_ledger.events import Json, JsonObject
-    from a2a_ledger.settings import Limits
+    from a2a_ledger.events import JsonObject
+    from a2a_ledger.settings import Limits as ChosenLimits
 
 PAST_SUBMITTED = frozenset(
     {"working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required"}
@@ -45,7 +58,7 @@ _HTTP_ERROR = 400
 class Decided:
     """A decision with the inputs that it was made from."""
 
-    inputs: JsonObject
+    inputs: Inputs
     decision: Decision
 
     @property
@@ -59,10 +72,9 @@ class Decided:
         return self.decision.decision in {"refetch-once", "discover"}
 
 
-def take(inputs: JsonObject) -> Decided:
-    """Decide from inputs in the form of `a2a-ledger decide --inputs`."""
-    parsed, _ = inputs_from_json(inputs)
-    return Decided(inputs, decide(parsed))
+def take(inputs: Inputs) -> Decided:
+    """Put the question, and keep what it was answered from."""
+    return Decided(inputs, decide(inputs))
 
 
 def again(first: Decided, outcome: str, etag: str | None, *, manifest_stands: bool = True) -> Decided:
@@ -74,21 +86,20 @@ def again(first: Decided, outcome: str, etag: str | None, *, manifest_stands: bo
         etag: its entity tag.
         manifest_stands: False: it brought another card than the manifest of the first question speaks of.
     """
-    inputs: JsonObject = {**first.inputs, "refetch": {"outcome": outcome, "etag": etag}}
-    manifest = first.inputs["manifest"]
-    if isinstance(manifest, dict) and not manifest_stands:
-        inputs["manifest"] = {**manifest, "valid": False}
-    return take(inputs)
+    manifest = first.inputs.manifest
+    if manifest is not None and not manifest_stands:
+        manifest = replace(manifest, valid=False)
+    return take(replace(first.inputs, manifest=manifest, refetch=Refetch(outcome=outcome, etag=etag)))
 
 
 class _Sibling(NamedTuple):
     """A send whose task is not seen past `submitted`."""
 
-    sent_at: str
+    stands: Sibling
+    """As it was when it was looked at last."""
     caller: str
     looked: datetime | None = None
     """When its state was last read from the log."""
-    state: str = ""
 
 
 class SiblingWatch:
@@ -107,7 +118,7 @@ class SiblingWatch:
         """What this process sends and no look has met yet: nobody has to read it back."""
         self._looking = threading.Lock()
 
-    def sends(self, stream: str, sent_at: str, caller: str, at: datetime) -> None:
+    def sends(self, stream: str, sent_at: datetime, caller: str, at: datetime) -> None:
         """Take note of a send of this process that opens its task, before the log has it and another's look meets it.
 
         One that never comes to be in the log is never met, and then the note means nothing.
@@ -119,7 +130,7 @@ class SiblingWatch:
             at: our clock.
         """
         with self._looking:
-            self._own[stream] = _Sibling(sent_at, caller, at, "sent")
+            self._own[stream] = _Sibling(Sibling(state="sent", sent_at=sent_at), caller, at)
             if len(self._own) > _MAX_WATCHED:
                 self._own.popitem(last=False)
 
@@ -138,8 +149,8 @@ class SiblingWatch:
                 if (sibling := waiting.get(stream)) is not None:
                     waiting[stream] = sibling._replace(looked=None)
 
-    def open_sends(self, peer: str, now: datetime, limit: int, *, caller: str | None) -> list[JsonObject]:
-        """Return the member `siblings`: sends of the last `limit` seconds whose task is not past `submitted`.
+    def open_sends(self, peer: str, now: datetime, limit: int, *, caller: str | None) -> list[Sibling]:
+        """Return the siblings of a decision: sends of the last `limit` seconds whose task is not past `submitted`.
 
         Args:
             peer: peer id.
@@ -150,9 +161,9 @@ class SiblingWatch:
         with self._looking:
             waiting = self._waiting.setdefault(peer, OrderedDict())
             self._take_in(peer, waiting, now, limit)
-            found: list[JsonObject] = []
+            found: list[Sibling] = []
             for stream, sibling in list(waiting.items()):
-                if stream in self._settled or age_seconds(sibling.sent_at, now) >= limit:
+                if stream in self._settled or _age(sibling, now) >= limit:
                     del waiting[stream]
                     continue
                 if caller not in {None, sibling.caller}:
@@ -162,7 +173,7 @@ class SiblingWatch:
                     del waiting[stream]
                     continue
                 waiting[stream] = looked
-                found.append({"state": looked.state, "sent_at": looked.sent_at})
+                found.append(looked.stands)
                 if len(found) == _MAX_LISTED:
                     break
             return found
@@ -174,7 +185,7 @@ class SiblingWatch:
         state = task_state(self._reader, stream)
         if state in PAST_SUBMITTED or ended_in_error(self._reader, stream):
             return None
-        return sibling._replace(looked=now, state=state)
+        return sibling._replace(stands=replace(sibling.stands, state=state), looked=now)
 
     def _take_in(self, peer: str, waiting: OrderedDict[str, _Sibling], now: datetime, limit: int) -> None:
         """Watch the sends since the last look that are younger than `limit`, the newest 256 of them."""
@@ -187,7 +198,7 @@ class SiblingWatch:
             if stream in self._settled:
                 continue
             sibling = self._own.pop(stream, None) or self._read(stream)
-            if age_seconds(sibling.sent_at, now) >= limit:
+            if _age(sibling, now) >= limit:
                 break
             young.append((stream, sibling))
         waiting.update(reversed(young))
@@ -196,7 +207,12 @@ class SiblingWatch:
 
     def _read(self, stream: str) -> _Sibling:
         opening = self._reader.read_stream(stream, limit=_OPENING)
-        return _Sibling(opening[0].at, _caller(opening))
+        sent_at = datetime.fromisoformat(opening[0].at)
+        return _Sibling(Sibling(state="sent", sent_at=sent_at), _caller(opening))
+
+
+def _age(sibling: _Sibling, now: datetime) -> float:
+    return (now - sibling.stands.sent_at).total_seconds()
 
 
 def _caller(opening: Sequence[Record]) -> str:
@@ -281,14 +297,14 @@ def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
     card: KeptCard | None,
     version: str | None,
     state: str,
-    siblings: Sequence[JsonObject],
+    siblings: Sequence[Sibling],
     client_versions: Sequence[str],
-    limits: Limits,
+    limits: ChosenLimits,
     profile: Profile,
     manifest: LookedAt | None,
     in_process: bool = False,
-) -> JsonObject:
-    """Return the inputs of one decision, in the form of `decide --inputs`.
+) -> Inputs:
+    """Return the inputs of one decision.
 
     Args:
         now: our clock.
@@ -308,27 +324,25 @@ def decision_inputs(  # noqa: PLR0913 - one argument a member of the inputs
     if stands is not None:
         hints = _since(stands, [*hints, *_hints(reader, view.peer, stands)])
     seen = view.seen.get(card.key, []) if card else []
-    return {
-        "now": timestamp(now),
-        "transport": "in-process" if in_process else "network",
-        "manifest": None if manifest is None else manifest.to_json(),
-        "card": None if stands is None else _card_json(stands, version),
-        "validator": view.validator_json(card.key) if card else _NO_VALIDATOR,
-        "task": {"state": state},
-        "siblings": list["Json"](siblings),
-        "client_versions": list["Json"](client_versions),
-        "hints": list["Json"](hints),
-        "contracts_seen": [{"at": at, "contract": contract} for at, contract in _recent(seen, now, limits.flap)],
-        "limits": cast("JsonObject", limits.to_json()),
-        "profile": {"sibling": profile.sibling, "skew": profile.skew, "failed": profile.failed},
-        "refetch": None,
-    }
+    return Inputs(
+        now=now,
+        transport="in-process" if in_process else "network",
+        manifest=None
+        if manifest is None
+        else Manifest(valid=manifest.applies, floor_until=datetime.fromisoformat(manifest.floor_until)),
+        card=None if stands is None else _card_entry(stands, version),
+        validator=view.validator(card.key) if card else Validator(present=False),
+        task=TaskState(state=state),
+        siblings=tuple(siblings),
+        client_versions=tuple(client_versions),
+        hints=tuple(hints),
+        contracts_seen=_recent(seen, now, limits.flap),
+        limits=Limits(**limits.to_json()),
+        profile=Choices(sibling=profile.sibling, skew=profile.skew, failed=profile.failed),
+    )
 
 
-_NO_VALIDATOR: JsonObject = {"present": False, "last": "never", "lied": False}
-
-
-def _standing(card: KeptCard, view: PeerView) -> tuple[KeptCard, list[JsonObject]]:
+def _standing(card: KeptCard, view: PeerView) -> tuple[KeptCard, list[Hint]]:
     """Return the newest answer that says the client's contract stands, and the hint that another one was seen since."""
     said = view.newest_saying(card.key, card.contract_hash)
     stands = said if said is not None and said.n > card.n else card
@@ -336,43 +350,45 @@ def _standing(card: KeptCard, view: PeerView) -> tuple[KeptCard, list[JsonObject
         if card.source == "extended" and other.caller != card.caller:
             continue  # it may differ by caller
         if other.n > stands.n and other.contract_hash != card.contract_hash:
-            return stands, [{"kind": "newer-card", "at": other.fetched_at}]
+            return stands, [Hint(kind="newer-card", at=datetime.fromisoformat(other.fetched_at))]
     return stands, []
 
 
-def _since(card: KeptCard, hints: list[JsonObject]) -> list[JsonObject]:
+def _since(card: KeptCard, hints: list[Hint]) -> list[Hint]:
     """Return hints that the log has after the card, none older than it: the log's order counts, not the clock's."""
-    return [{**hint, "at": max(cast("str", hint["at"]), card.fetched_at)} for hint in hints]
+    fetched_at = datetime.fromisoformat(card.fetched_at)
+    return [replace(hint, at=max(hint.at, fetched_at)) for hint in hints]
 
 
-def _hints(reader: LogReader, peer: str, card: KeptCard) -> list[JsonObject]:
+def _hints(reader: LogReader, peer: str, card: KeptCard) -> list[Hint]:
     """Return what happened since the card was fetched that makes it doubtful, newest of each kind."""
-    found: list[JsonObject] = []
+    found: list[Hint] = []
     for tag, kind in ((f"hint:{peer}", "401"), (f"contradicted:{peer}", "contract-finding")):
         if reader.tagged_places(tag, after=card.n, limit=1):
             newest = reader.tagged(tag, limit=1, desc=True)
-            found.append({"kind": kind, "at": newest[0].at})
+            found.append(Hint(kind=kind, at=datetime.fromisoformat(newest[0].at)))
     return found
 
 
-def _recent(seen: Sequence[tuple[str, str]], now: datetime, window: int) -> list[tuple[str, str]]:
+def _recent(seen: Sequence[tuple[str, str]], now: datetime, window: int) -> tuple[Sighting, ...]:
     """Return the contracts seen in the flapping window, and the one that stood when it began."""
     start = now - timedelta(seconds=window)
-    inside = [entry for entry in seen if datetime.fromisoformat(entry[0]) >= start]
-    before = [entry for entry in seen if datetime.fromisoformat(entry[0]) < start]
-    return [*before[-1:], *inside][-_MAX_LISTED:]
+    sightings = [Sighting(at=datetime.fromisoformat(at), contract=contract) for at, contract in seen]
+    inside = [one for one in sightings if one.at >= start]
+    before = [one for one in sightings if one.at < start]
+    return tuple([*before[-1:], *inside][-_MAX_LISTED:])
 
 
-def _card_json(card: KeptCard, version: str | None) -> JsonObject:
-    return {
-        "kind": card.source,
-        "caller": card.caller,
-        "fetched_at": card.fetched_at,
-        "age_header": card.age,
-        "max_age": card.max_age,
-        "no_cache": card.no_cache,
-        "etag": card.etag,
-        "last_modified": card.last_modified,
-        "version": version,
-        "contract": card.contract_hash,
-    }
+def _card_entry(card: KeptCard, version: str | None) -> CardEntry:
+    return CardEntry(
+        kind=card.source,
+        caller=card.caller,
+        fetched_at=datetime.fromisoformat(card.fetched_at),
+        age_header=card.age,
+        max_age=card.max_age,
+        no_cache=card.no_cache,
+        etag=card.etag,
+        last_modified=card.last_modified,
+        version=version,
+        contract=card.contract_hash,
+    )

@@ -68,7 +68,8 @@ def decide(
         inputs, assumed, made = _from_file(file)
         tail, manifest, change = "", None, None
     else:
-        inputs, assumed, made, row, manifest, change = _from_ledger(session, cast("str", peer), versions)
+        assumed = []  # the log states every member
+        inputs, made, row, manifest, change = _from_ledger(session, cast("str", peer), versions)
         flying = {0: "no task", 1: "1 task"}.get(row["in_flight"], f"{row['in_flight']} tasks")
         tail = f"; {flying} in flight. No request was made."
     if session.as_json:
@@ -157,14 +158,14 @@ def _once(members: list[tuple[str, Json]]) -> JsonObject:
 
 def _from_ledger(
     session: Session, peer: str, versions: tuple[str, ...]
-) -> tuple[Inputs, list[str], Decision, PeerRow, LookedAt | None, Change | None]:
+) -> tuple[Inputs, Decision, PeerRow, LookedAt | None, Change | None]:
     """Return what the table says, and the change that waits for a person: no client is built before."""
     from a2a_ledger.capture.acceptance import change_in_force  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.capture.in_force import kept_as_read  # noqa: PLC0415 - same
     from a2a_ledger.capture.manifests import Manifests  # noqa: PLC0415 - same
     from a2a_ledger.capture.peerview import PeerViews  # noqa: PLC0415 - same
     from a2a_ledger.capture.situation import SiblingWatch, decision_inputs  # noqa: PLC0415 - same
-    from a2a_ledger.freshness import Decision, inputs_from_json  # noqa: PLC0415 - same
+    from a2a_ledger.freshness import Decision  # noqa: PLC0415 - same
     from a2a_ledger.freshness import decide as table  # noqa: PLC0415 - same
     from a2a_ledger_projections.lookup import find_peer  # noqa: PLC0415 - same
 
@@ -176,7 +177,7 @@ def _from_ledger(
         manifest = Manifests(ledger).look(view, card, now)
         read = kept_as_read(ledger.store, card) if card else None
         change = change_in_force(ledger, row["peer"], card.key, read) if card and read else None
-        value: JsonObject = decision_inputs(
+        inputs = decision_inputs(
             now=now,
             reader=ledger.store,
             view=view,
@@ -191,8 +192,7 @@ def _from_ledger(
             profile=ledger.profile,
             manifest=manifest,
         )
-    inputs, assumed = inputs_from_json(value)
     made, waiting = table(inputs), change if change is not None and change.waits else None
     if waiting is not None and made.decision in _SENDS:
         made = Decision("abort-before-send", NOT_ACCEPTED)
-    return inputs, assumed, made, row, manifest, waiting
+    return inputs, made, row, manifest, waiting

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.codec import timestamp
+from a2a_ledger.events import Json
 from a2a_ledger.freshness.member_reader import MemberReader
 
 if TYPE_CHECKING:
-    from a2a_ledger.events import Json, JsonObject
+    from a2a_ledger.events import JsonObject
 
 INTENDED = "intended"
 SENT = "sent"
@@ -145,17 +147,27 @@ class Inputs:
 
     def to_json(self) -> JsonObject:
         """Return the inputs as the JSON object that `inputs_from_json` reads, every member present."""
-        return cast("JsonObject", _plain(self))
+        return {
+            "now": timestamp(self.now),
+            "transport": self.transport,
+            "manifest": None if self.manifest is None else _members(self.manifest),
+            "card": None if self.card is None else _members(self.card),
+            "validator": _members(self.validator),
+            "task": {"state": self.task.state},
+            "siblings": [{"state": one.state, "sent_at": timestamp(one.sent_at)} for one in self.siblings],
+            "client_versions": list[Json](self.client_versions),
+            "hints": [{"kind": one.kind, "at": timestamp(one.at)} for one in self.hints],
+            "contracts_seen": [{"at": timestamp(one.at), "contract": one.contract} for one in self.contracts_seen],
+            "limits": _members(self.limits),
+            "profile": _members(self.profile),
+            "refetch": None if self.refetch is None else _members(self.refetch),
+        }
 
 
-def _plain(value: object) -> Json:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[object, ...]", value)]
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return cast("bool | int | str | None", value)
+def _members(value: Manifest | CardEntry | Validator | Limits | Choices | Refetch) -> JsonObject:
+    """Return an object whose members are plain values and times."""
+    named = {name: getattr(value, name) for name in value.__slots__}
+    return {name: timestamp(held) if isinstance(held, datetime) else held for name, held in named.items()}
 
 
 def inputs_from_json(value: Json, *, now: datetime | None = None) -> tuple[Inputs, list[str]]:
