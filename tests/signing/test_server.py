@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,7 +34,6 @@ from tests.evidence.recorded import dispute, entropy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
-    from pathlib import Path
 
     from a2a_ledger.keys import Verifier
 
@@ -87,8 +88,44 @@ def test_another_user_gets_no_answer(tmp_path: Path) -> None:
     with serving(tmp_path / "at", generate(ORIGIN, entropy()), users={os.geteuid() + 1}) as refused:
         with suppress(ConnectionError):  # it may be ended before all of the question is sent
             assert ask(tmp_path / "at", b'{"op": "keys"}\n') == b""
-        assert (tmp_path / "at" / "socket").stat().st_mode & 0o777 == 0o660
+        assert (tmp_path / "at" / "socket").stat().st_mode & 0o777 == 0o666
     assert refused == [f"user {os.geteuid()} asked, who is not among those that may"]
+
+
+_ASK_AS_ANOTHER = """
+import os, socket, sys
+os.setgroups([])
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))
+with socket.socket(socket.AF_UNIX) as asking:
+    asking.connect(sys.argv[1])
+    try:
+        asking.sendall(b'{"op": "keys"}\\n')
+        sys.stdout.buffer.write(asking.recv(65536))
+    except ConnectionError:
+        pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to ask as another user takes root")
+def test_a_user_that_is_allowed_gets_in_and_a_third_one_no_answer() -> None:
+    signer = generate(ORIGIN, entropy())
+    with TemporaryDirectory() as folder:  # that of a test is open to its owner alone
+        place = Path(folder)
+        place.chmod(0o755)
+        with serving(place, signer, users={0, 65534}) as refused:
+            answers = [
+                subprocess.run(
+                    [sys.executable, "-c", _ASK_AS_ANOTHER, str(place / "socket"), user],
+                    check=True,
+                    capture_output=True,
+                    timeout=30,
+                ).stdout
+                for user in ("65534", "65533")
+            ]
+    assert json.loads(answers[0]) == {"keys": {"log": signer.vkey}}
+    assert answers[1] == b""
+    assert refused == ["user 65533 asked, who is not among those that may"]
 
 
 @pytest.mark.parametrize(

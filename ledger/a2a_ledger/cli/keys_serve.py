@@ -35,7 +35,12 @@ _PROBE = b"a2a-ledger/probe/v1\x00"
 )
 @click.option("--origin", required=True, metavar="NAME", help="The log's whole name, as `keys vkeys` begins.")
 @click.option(
-    "--allow-user", "users", type=click.IntRange(0), multiple=True, metavar="UID", help="Who may ask beside this user."
+    "--allow-user",
+    "users",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="UID",
+    help="Who may ask beside this user; the socket is then open to all (mode 0666), and nobody else is answered.",
 )
 @click.option(
     "--passphrase-file", type=click.Path(path_type=Path), metavar="FILE", help="Of encrypted keys, mode 0600."
@@ -47,7 +52,8 @@ def serve_keys(  # noqa: PLR0913 - the options of a verb
     """Sign for a ledger whose process does not hold the keys.
 
     Signs heads that never fall behind one signed before, findings, manifests and exports, and nothing else. The
-    newest head is remembered beside the keys. Who asks is told by the kernel.
+    newest head is remembered beside the keys. Who asks is told by the kernel; a user of --allow-user has to be able
+    to reach the folder that the socket is in.
     """
     from a2a_ledger.keys import load_pem  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.making import KEY_ROLES  # noqa: PLC0415 - same

@@ -50,8 +50,8 @@ class SignerServer:
             path: of the socket; one that nobody listens on any more is replaced.
             signers: by role.
             rules: what they sign.
-            users: ids of the users that are answered. With others than this process's own the socket's group may
-                connect to it, else its owner alone (mode 0660 or 0600).
+            users: ids of the users that are answered. With others than this process's own everybody may connect, and
+                the kernel's word decides who is answered; else its owner alone may (mode 0666 or 0600).
 
         Raises:
             UsageError: something else lies at the path, or somebody listens there; or this system does not say who
@@ -63,7 +63,7 @@ class SignerServer:
         self._closed = False
         _make_room(path)
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        mode = 0o600 if self._users <= {os.geteuid()} else 0o660
+        mode = 0o600 if self._users <= {os.geteuid()} else 0o666
         before = os.umask(0o777 & ~mode)
         try:
             self._listening.bind(str(path))
