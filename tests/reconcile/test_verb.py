@@ -165,10 +165,16 @@ def test_a_policy_for_a_ledger_is_refused(honest: Parties) -> None:
     assert "--policy-a" in result.stderr
 
 
-def test_the_wrong_policy_leaves_a_side_unverified(honest: Parties) -> None:
+def test_a_side_whose_log_its_policy_does_not_name_decides_nothing(honest: Parties) -> None:
     root = honest.root
-    _, found = honest.json(root / "ours.zip", root / "theirs.zip", "--policy-a", root / "theirs.txt")
-    assert found["sides"]["a"]["verdict"] != "verified"
+    words = [root / "ours.zip", root / "theirs.zip", "--policy-a", root / "theirs.txt"]
+    code, found = honest.json(*words)
+    assert (code, found["verdict"], found["sides"]["a"]["verdict"]) == (3, "incomplete", "not proven")
+    lines = honest.run("reconcile", *words).stdout.splitlines()
+    assert "your policy names no key of this log" in lines[0]
+    assert lines[2] == "INCOMPLETE: 1 task on both sides"
+    assert lines[3].startswith("Nothing is decided by A: ")
+    assert all(line.startswith("  does not establish: ") for line in lines[4:])
 
 
 def test_what_is_not_established_is_always_said(honest: Parties) -> None:

@@ -145,6 +145,19 @@ def _print(found: Reconciliation) -> None:
     for name, side in zip("AB", found.sides, strict=True):
         click.echo(f"{name}  {clean(side.origin) or '-'} ({side.kind}), {_side_verdict(side)}. {clean(side.detail)}")
     click.echo(_verdict(found.verdict) + f": {counted(len(found.tasks), 'task')} on both sides")
+    if idle := [name for name, side in zip("AB", found.sides, strict=True) if not side.usable]:
+        click.echo(
+            f"Nothing is decided by {' and '.join(idle)}: what the records say of the tasks is in --format json."
+        )
+    else:
+        _print_compared(found)
+    from a2a_ledger.reconcile import NOT_ESTABLISHED  # noqa: PLC0415 - a heavy import belongs to the verb
+
+    for line in NOT_ESTABLISHED:
+        click.echo(f"  does not establish: {line}")
+
+
+def _print_compared(found: Reconciliation) -> None:
     for task in found.tasks:
         _print_task(task)
     for difference in found.cards:
@@ -152,10 +165,6 @@ def _print(found: Reconciliation) -> None:
     left_a, left_b = found.unmatched
     if left_a or left_b:
         click.echo(f"Not on the other side: {counted(left_a, 'task')} of A, {counted(left_b, 'task')} of B.")
-    from a2a_ledger.reconcile import NOT_ESTABLISHED  # noqa: PLC0415 - a heavy import belongs to the verb
-
-    for line in NOT_ESTABLISHED:
-        click.echo(f"  does not establish: {line}")
 
 
 def _print_task(task: TaskReport) -> None:

@@ -43,17 +43,19 @@ class SideReport(NamedTuple):
         origin: the log's name, "" where none can be read.
         verdict: that of `verify` over the bundle; `not verified` for a ledger that is read directly.
         detail: in one sentence what that is worth.
+        vouched_for: False: keys were given for this side, and none of them signed its checkpoint.
     """
 
     kind: str
     origin: str
     verdict: str
     detail: str
+    vouched_for: bool = True
 
     @property
     def usable(self) -> bool:
-        """Say whether its records may be compared: a bundle that does not hold together says nothing."""
-        return self.verdict != "invalid"
+        """Say whether its records decide anything: a bundle that does not hold together, or is another's, does not."""
+        return self.verdict != "invalid" and self.vouched_for
 
     def to_json(self) -> JsonObject:
         """Return one member of `sides`."""
@@ -132,7 +134,10 @@ def bundle_side(source: bytes, policy: Policy | None = None, trust: Sequence[str
     """
     report = verify(source, policy=policy, trust=trust)
     trusting = policy is not None or bool(trust)
-    detail = f"{report.about}" if trusting else f"{report.about}; no key from outside was given for this side"
+    log = next((claim for claim in report.claims if claim.claim == "L"), None)
+    vouched_for = not trusting or (log is not None and log.status == "VALID")
+    unsaid = "no key from outside was given for this side" if not trusting else log.detail if log else ""
+    detail = report.about if trusting and vouched_for else f"{report.about}; {unsaid}"
     try:
         bundle: Bundle = read_bundle(source)
         checkpoint = read_checkpoint(bundle)
@@ -142,7 +147,7 @@ def bundle_side(source: bytes, policy: Policy | None = None, trust: Sequence[str
         why = str(problem) if isinstance(problem, LedgerError) else f"it cannot be read: {problem!r:.200}"
         return BundleSide(SideReport("bundle", "", "invalid", why), whole=False, _records={})
     whole = any(claim.claim == "C3" and claim.status == "VALID" for claim in report.claims)
-    said = SideReport("bundle", checkpoint.origin, report.verdict, detail)
+    said = SideReport("bundle", checkpoint.origin, report.verdict, detail, vouched_for)
     return BundleSide(said, whole, dict(shown.records))
 
 
