@@ -5,11 +5,13 @@ store = RecordedTaskStore(InMemoryTaskStore(), ledger, "https://me.example/.well
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from a2a.server.tasks import TaskStore
+from a2a.types.a2a_pb2 import Task
 from google.protobuf.json_format import MessageToJson
 
 from a2a_ledger.capture.attribution import peer_at
@@ -20,11 +22,12 @@ from a2a_ledger.capture.server.served import stream_of
 
 if TYPE_CHECKING:
     from a2a.server.context import ServerCallContext
-    from a2a.types.a2a_pb2 import ListTasksRequest, ListTasksResponse, Task
+    from a2a.types.a2a_pb2 import ListTasksRequest, ListTasksResponse
 
     from a2a_ledger.ledger import ContractLedger
 
 _REMEMBERED = 4096
+_SAVING = "saving"
 
 
 class RecordedTaskStore(TaskStore):
@@ -41,32 +44,42 @@ class RecordedTaskStore(TaskStore):
         self._store = store
         self._desk = Desk(ledger, client_versions=(), redact=None)
         self._peer = peer_at(card_url).id
-        self._saved: OrderedDict[str, bytes] = OrderedDict()
+        self._recorded: OrderedDict[str, bytes] = OrderedDict()
+        """Digest of the state that was recorded last, of the tasks that were saved last."""
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Save a task, then record it, unless it is as it was when it was saved last.
+        """Save a task, then record it, unless it is as it was when it was recorded last.
+
+        What is saved and recorded is the task as it is now, whatever its owner makes of it meanwhile. Saves of one
+        task are done one after the other. Of one that fails, or is cancelled, in the other store nothing is recorded;
+        one that is cancelled behind that is recorded to its end.
 
         Raises:
             LedgerUnavailableError: it was saved and could not be recorded.
         """
-        await self._store.save(task, context)
-        digest = hashlib.sha256(task.SerializeToString(deterministic=True)).digest()
-        if self._saved.get(task.id) == digest:
-            return
-        with self._desk.failing_as_chosen():
-            await self._record(task)
-        self._saved[task.id] = digest
-        self._saved.move_to_end(task.id)
-        if len(self._saved) > _REMEMBERED:
-            self._saved.popitem(last=False)
+        now = Task()
+        now.CopyFrom(task)
+        digest = hashlib.sha256(now.SerializeToString(deterministic=True)).digest()
+        async with self._desk.claims.opening((_SAVING, now.id)):
+            await self._store.save(now, context)
+            if self._recorded.get(now.id) != digest:
+                await _to_its_end(self._desk.underway.begin(self._record(now, digest)))
 
-    async def _record(self, task: Task) -> None:
-        ledger = self._desk.ledger
-        body = MessageToJson(task).encode()
-        snapshot = Snapshot(task=body, body=body)
-        event, blobs = snapshot_event(snapshot, snapshot_leg(snapshot), peer=self._peer, at=ledger)
-        stream = stream_of(ledger, self._peer, event.task_id)
-        await self._desk.write([ledger.draft(event, stream=stream, blobs=blobs)])
+    async def _record(self, task: Task, digest: bytes) -> None:
+        with self._desk.failing_as_chosen():
+            ledger = self._desk.ledger
+            body = MessageToJson(task).encode()
+            snapshot = Snapshot(task=body, body=body)
+            event, blobs = snapshot_event(snapshot, snapshot_leg(snapshot), peer=self._peer, at=ledger)
+            stream = stream_of(ledger, self._peer, event.task_id)
+            if await self._desk.write([ledger.draft(event, stream=stream, blobs=blobs)]):
+                self._remember(task.id, digest)
+
+    def _remember(self, task_id: str, digest: bytes) -> None:
+        self._recorded[task_id] = digest
+        self._recorded.move_to_end(task_id)
+        if len(self._recorded) > _REMEMBERED:
+            self._recorded.popitem(last=False)
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a task of the store."""
@@ -78,5 +91,15 @@ class RecordedTaskStore(TaskStore):
 
     async def delete(self, task_id: str, context: ServerCallContext) -> None:
         """Delete a task from the store; what was recorded of it stays."""
-        await self._store.delete(task_id, context)
-        self._saved.pop(task_id, None)
+        async with self._desk.claims.opening((_SAVING, task_id)):
+            await self._store.delete(task_id, context)
+            self._recorded.pop(task_id, None)
+
+
+async def _to_its_end(recording: asyncio.Task[None]) -> None:
+    """Wait for a record; who is cancelled meanwhile leaves when it is done, so that the next save finds it."""
+    try:
+        await asyncio.shield(recording)
+    except asyncio.CancelledError:
+        await asyncio.wait([recording])
+        raise
