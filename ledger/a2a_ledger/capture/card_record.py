@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from a2a_ledger.ledger import ContractLedger
     from a2a_ledger.wire import Headers
 
-_UNNAMED = "unnamed"
+UNNAMED = "unnamed"
 """The scheme name of the mark of a secret that no card names."""
 
 _NOT_MODIFIED = 304
@@ -101,7 +101,7 @@ class CardAsk:
     @property
     def marked(self) -> tuple[Secret, ...]:
         """Return what is marked in the record: whose marks differ, asks for another card."""
-        named = tuple(replace(secret, scheme=secret.scheme or _UNNAMED) for secret in self.telling)
+        named = tuple(replace(secret, scheme=secret.scheme or UNNAMED) for secret in self.telling)
         return named if self.selecting is None else (self.selecting, *named)
 
     def key(self, at: ContractLedger) -> CardIdentity:

@@ -263,8 +263,8 @@ class OneForAll(Arrivals):
         if leg.method in SENDS and urls not in self._looked:
             if len(self._looked) >= _URLS:
                 self._looked.clear()
-            self._looked.add(urls)
             self._desk.recall(self._recall.handed_out(leg, self._lies_there))
+            self._looked.add(urls)  # behind it: a look that failed is taken again
         bound, peer = super().card_for(leg, headers)
         if bound is not None and isinstance(bound.route, Recalled):
             if not bound.route.is_of(headers):

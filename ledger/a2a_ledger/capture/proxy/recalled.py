@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.capture.attribution import Peer, urls_of_interface
 from a2a_ledger.capture.card_identity import HEADERS
+from a2a_ledger.capture.card_record import UNNAMED
 from a2a_ledger.capture.cards import read_event
 from a2a_ledger.capture.in_force import contract_in_force
 from a2a_ledger.capture.peerview import kept_card
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.desk import Desk
+    from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.proxy.readers import Readers
     from a2a_ledger.capture.route import Send
     from a2a_ledger.codec import Record
     from a2a_ledger.events import Ref
@@ -42,8 +45,11 @@ class Recalled(Route):
     """How a card was asked for before this process began, as far as its marks tell."""
 
     desk: Desk
+    readers: Readers
     marks: tuple[tuple[str, str], ...] = field(default=())
     """Scheme and mark of what it was asked with."""
+    in_url: str | None = None
+    """The mark of these that is of a secret in its url: it is the card's, and no request for work repeats it."""
     can_ask: bool = True
     """All of its url is known, and a GET asked for it."""
 
@@ -53,7 +59,8 @@ class Recalled(Route):
 
     def is_of(self, headers: Headers) -> bool:
         """Say whether a request carries its credentials, whatever it says beside them."""
-        return self._carried(headers, [mark for scheme, mark in self.marks if scheme != HEADERS]) >= 0
+        wanted = [mark for scheme, mark in self.marks if scheme != HEADERS and mark != self.in_url]
+        return self._carried(headers, wanted) >= 0
 
     def _carried(self, headers: Headers, wanted: list[str]) -> int:
         if len(self.marks) >= MAX_CREDENTIALS:
@@ -79,21 +86,24 @@ class Recalled(Route):
         if self.ask.version is not None:
             sent.append(("a2a-version", self.ask.version))
         ask = self.desk.cards.ask_of(self.ask.full_url, sent, whose=Peer(self.ask.peer, self.ask.peer_url))
+        ask = self.readers.sign(ask)  # what is fetched by it counts behind the next start as well
         return Route(ask, self.send, sent, transport=self.transport)
 
 
 class Recall:
     """Reads cards of earlier processes back."""
 
-    def __init__(self, desk: Desk, transport: object, send: Send) -> None:
+    def __init__(self, desk: Desk, readers: Readers, transport: object, send: Send) -> None:
         """Read cards back.
 
         Args:
             desk: the proxy's shared part.
+            readers: marks the clients of the proxy.
             transport: that of the proxy.
             send: really sends.
         """
         self._desk = desk
+        self._readers = readers
         self._transport = transport
         self._send = send
 
@@ -115,7 +125,9 @@ class Recall:
             self._send,
             transport=self._transport,
             desk=desk,
+            readers=self._readers,
             marks=kept.key.credential,
+            in_url=_mark_in_url(kept) if url is None else None,
             can_ask=url is not None and "within" not in data,
         )
         return desk.bound_to(kept, body, peer=peer.id, route=route)
@@ -141,7 +153,12 @@ class Recall:
                     yield bound
 
     def _was_given(self, record: Record, bound: BoundCard) -> bool:
-        """Say whether a fetched card reached a client: one that changed a contract did not, before it was taken on."""
+        """Say whether a fetched card reached a client: one that changed a contract did not, before it was taken on.
+
+        What an import brought, and what an application fetched for itself without a proxy, has no reader.
+        """
+        if record.data.get("reader") is None:
+            return False
         ledger, is_read = self._desk.ledger, record.data["purpose"] == "discovery"
         held = contract_in_force(ledger.store, bound.peer, bound.kept.key)
         if held is None:
@@ -149,6 +166,12 @@ class Recall:
         if held.says(bound.contract.hash, bound.terms.hash, ledger.store, ledger.profile):
             return True
         return is_read and record.n < held.since.n
+
+
+def _mark_in_url(kept: KeptCard) -> str | None:
+    """Return the mark of what was cut out of a url: no card names that. None: which one it is cannot be told."""
+    unnamed = [mark for scheme, mark in kept.key.credential if scheme == UNNAMED]
+    return unnamed[0] if len(unnamed) == 1 else None
 
 
 def _asked(record: Record) -> str | None:

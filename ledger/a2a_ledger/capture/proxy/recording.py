@@ -112,7 +112,7 @@ class ProxyTransport(GuardTransport):
         self, inner: httpx.AsyncBaseTransport, desk: Desk, sends: Sends, question: Asking, addresses: Addresses
     ) -> None:
         self._readers = Readers(desk.ledger, addresses.upstream, as_one=desk.enforces)
-        recall = Recall(desk, self, inner.handle_async_request)
+        recall = Recall(desk, self._readers, self, inner.handle_async_request)
         clients = None if desk.enforces else Clients(self._readers, recall, desk.ledger.store)
         super().__init__(inner, desk, sends, ClientBuilds(desk, question, clients))
         if clients is None:
