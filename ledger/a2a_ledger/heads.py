@@ -56,7 +56,8 @@ class HeadSigner:
         self._shared = store.recorder.fence is not None  # other machines may sign, and keep their heads there
         self._signed = 0
         self._checked = 0  # rows before this opened, or lie under an earlier head
-        self._outrun = 0.0  # since when others have been in the way; 0: they are not
+        self._outrun = 0.0  # since when others have been in the way and signed nothing; 0: they are not
+        self._seen = 0  # the largest head that another process was seen to sign
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._closing = threading.Event()
@@ -149,13 +150,23 @@ class HeadSigner:
                 self._outrun = 0.0
                 return True
         except (BusyError, ConflictError) as e:
-            now = time.monotonic()
-            self._outrun = self._outrun or now
-            if patience is None or now - self._outrun > LOCK_TIMEOUT:
+            if patience is None or self._waits_for_nothing():
                 self._say(e)
         except Exception as e:  # noqa: BLE001 - whatever stops one signature, the next is tried: the thread goes on
             self._say(e)
         return False
+
+    def _waits_for_nothing(self) -> bool:
+        """Say whether others have been in the way for long and no head came of it: then one of them hangs."""
+        now = time.monotonic()
+        try:
+            newest = self._store.latest_checkpoint()
+        except LedgerError:
+            newest = None
+        if newest is not None and newest[0] > self._seen:
+            self._seen, self._outrun = newest[0], now
+        self._outrun = self._outrun or now
+        return now - self._outrun > LOCK_TIMEOUT
 
     def _say(self, failure: Exception) -> None:
         if repr(failure) != repr(self.failure):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import threading
 import time
 from typing import TYPE_CHECKING
+
+import pytest
 
 from a2a_ledger import heads
 from a2a_ledger.checkpoint import sign_checkpoint
@@ -14,8 +17,6 @@ from a2a_ledger.ledger import ContractLedger
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from a2a_ledger.checkpoint import Checkpoint
     from a2a_ledger.keys import Signer
@@ -93,3 +94,40 @@ def test_nothing_that_stops_one_signature_ends_the_thread(
     ledger.close()
     with ContractLedger.open(tmp_path / "audit", read_only=True, mark_dir=mark_dir) as again:
         assert signed(again) == size + 2
+
+
+@pytest.mark.parametrize("others_sign", [True, False])
+def test_who_is_outrun_speaks_up_only_where_no_head_comes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, others_sign: bool
+) -> None:
+    monkeypatch.setattr(heads, "INTERVAL", 0.005)
+    monkeypatch.setattr(heads, "LOCK_TIMEOUT", 0.2)
+    mark_dir = str(tmp_path / "mark")
+    with ContractLedger.open(tmp_path / "audit", follow=False, mark_dir=mark_dir) as ledger:
+        size = ledger.store.size()
+        wait_until_signed(ledger, size)
+        tried, really = 0, ledger.store.latest_checkpoint
+
+        def latest() -> tuple[int, str] | None:
+            nonlocal tried
+            found = really()
+            if found is None or threading.current_thread() is threading.main_thread():
+                return found
+            tried += 1
+            return found[0] + (tried if others_sign else 0), found[1]
+
+        monkeypatch.setattr(ledger.store, "latest_checkpoint", latest)
+        with (
+            caplog.at_level(logging.ERROR, logger="a2a_ledger.heads"),
+            (tmp_path / "audit" / "signer.lock").open("rb") as lock,
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            ledger.append([ledger.draft(EVENT, stream="peer:self")])
+            until = time.monotonic() + 1.0
+            while time.monotonic() < until or tried < 5:  # long enough for five time-outs
+                time.sleep(0.01)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        monkeypatch.undo()
+        wait_until_signed(ledger, size + 1)
+    said = [record.getMessage() for record in caplog.records]
+    assert (said == []) if others_sign else "another process holds the signer's lock" in said[0]

@@ -203,9 +203,13 @@ class HighWaterMark:
                 fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
+                    held = (
+                        f"has held the signer's lock {self._lock} for {limit:g} s"
+                        if limit
+                        else f"holds the signer's lock {self._lock}"
+                    )
                     raise BusyError(
-                        f"another process has held the signer's lock {self._lock} for {limit:g} s: "
-                        "one process signs at a time; find the one that hangs and end it"
+                        f"another process {held}: one process signs at a time; find the one that hangs and end it"
                     ) from None
                 time.sleep(_RETRY)
             else:
