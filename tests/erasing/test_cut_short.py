@@ -86,3 +86,13 @@ def test_without_the_log_key_it_waits_for_who_has_it(marked: Marked) -> None:
     with reopened(marked.place, read_only=False) as ledger:
         assert unfinished_erasures(ledger) == []
         assert LARGE not in {record.content("body") for record in ledger.store.read_stream(f"task:{marked.task}")}
+
+
+def test_without_the_log_key_it_is_finished_where_a_head_covers_it_already(marked: Marked) -> None:
+    with running(die_erasing, marked.place, marked.task, "head") as child:
+        child.rest()
+    (marked.place / "keys" / "log.pem").rename(marked.place.parent / "log.pem")
+    with reopened(marked.place, read_only=False) as ledger:
+        assert "log" not in ledger.signers
+        assert unfinished_erasures(ledger) == []
+        assert LARGE not in {record.content("body") for record in ledger.store.read_stream(f"task:{marked.task}")}

@@ -57,6 +57,7 @@ from a2a_ledger.codec.holes import (
     count_holes,
     erased_versions,
     later_holes,
+    recorded_holes,
     says_erased,
     states_holes,
 )
@@ -121,6 +122,7 @@ __all__ = [
     "part_hash",
     "read_parts",
     "read_record",
+    "recorded_holes",
     "says_erased",
     "seal",
     "sealed_by",

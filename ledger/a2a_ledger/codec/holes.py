@@ -44,6 +44,13 @@ def states_holes(record: Record) -> bool:
     return isinstance(record.data.get("holes"), dict)
 
 
+def recorded_holes(record: Record, role: str) -> int:
+    """Return how many holes a record says that a blob was recorded with; 0 where it does not say."""
+    holes = record.data.get("holes")
+    then = holes.get(role, 0) if isinstance(holes, dict) else 0
+    return then if type(then) is int else 0
+
+
 def changed_holes(record: Record, role: str, parts: Sequence[Part], *, stated: bool) -> str:
     """Say what tells that a blob has other holes than it was recorded with; "" where nothing does.
 

@@ -53,6 +53,7 @@ class Exported:
         later_events: events of its streams behind that head, which are not in the bundle.
         signed: the exporter signed it.
         withheld: how many parts were left out for this export, beside those that were never recorded.
+        erased: how many parts an erasure took; what one has logged and not yet taken is left out as well.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold:
             a replay of it stays open.
         elsewhere: findings that rest on events of other tasks, which it does not show: a replay of it stays open.
@@ -69,6 +70,7 @@ class Exported:
     later_events: int
     signed: bool
     withheld: int = 0
+    erased: int = 0
     foreign_profiles: tuple[str, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()
     anchored_by: tuple[str, ...] = ()
@@ -100,6 +102,7 @@ class Exported:
             "later_events": self.later_events,
             "signed": self.signed,
             "withheld": self.withheld,
+            "erased": self.erased,
             "elsewhere": [one.to_json() for one in self.elsewhere],
             "anchored_by": list(self.anchored_by),
             "stamped_by": list(self.stamped_by),
@@ -116,6 +119,8 @@ class Exported:
         )
         if self.withheld:
             signed += f" {self.withheld} parts are withheld: claim R (replay) is NOT PROVEN of it, every other stands."
+        if self.erased:
+            signed += f" {self.erased} parts were erased: claim R (replay) is NOT PROVEN of it, every other stands."
         if self.elsewhere:
             signed += (
                 f" Claim R (replay) is NOT PROVEN of it: {in_words(self.elsewhere)}, which it does not show; "
@@ -242,6 +247,7 @@ def _export(  # noqa: PLR0913 - see export_task
             later_events=chosen.later,
             signed="export" in ledger.signers,
             withheld=made.withheld,
+            erased=made.erased,
             foreign_profiles=made.foreign_profiles,
             elsewhere=made.elsewhere,
             anchored_by=holders,

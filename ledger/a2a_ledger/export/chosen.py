@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from a2a_ledger.bundle import PACKED_PROFILE, PROFILE
+from a2a_ledger.codec import erased_versions
 from a2a_ledger.errors import BundleError, UsageError
 from a2a_ledger.selection import Told, names_task, no_task, story_of
 from a2a_ledger.store.damage import must_be_whole, must_open
@@ -46,6 +47,8 @@ class Chosen:
         peers: of each task the peer that its events name first.
         keys: the whole stream `ledger`.
         load: reads one of the events.
+        erased: stream and version of each event that an erasure lists, whatever its row still holds: the content may
+            lie there until the erasure is finished. One behind the head counts too.
     """
 
     scope: Scope
@@ -55,6 +58,11 @@ class Chosen:
     later: int = 0
     peers: dict[str, str] = field(default_factory=dict[str, str])
     keys: list[Record] = field(default_factory=list["Record"])
+    erased: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+
+    def note_erasure(self, record: Record) -> None:
+        """Take note of what an event of a task lists as erased."""
+        self.erased.update((record.stream, ver) for ver in erased_versions(record))
 
     def latest(self) -> list[Record]:
         """Return the events among which the last one is that a head has to cover: the log's own, and the last other."""
@@ -87,6 +95,8 @@ def choose_task(store: Store, task: str, before: int) -> Chosen:
     chosen.ends = {stream: records[-1].ver if records else -1 for stream, records in shown.items()}
     chosen.later = _later(store, chosen.ends)
     chosen.peers[task] = story.peer
+    for record in (*story.events, *_records(store, f"task:{task}", sys.maxsize, after=story.events[-1].ver)):
+        chosen.note_erasure(record)
     return chosen
 
 
@@ -181,7 +191,10 @@ def _read_task(store: Store, task: str, chosen: Chosen, numbers: set[int], befor
     told = Told()
     for stream in (f"task:{task}", f"findings:{task}"):
         chosen.ends[stream] = -1
-        for record in _records(store, stream, before):
+        for record in _records(store, stream, sys.maxsize):
+            chosen.note_erasure(record)
+            if record.n >= before:
+                continue
             numbers.add(record.n)
             chosen.ends[stream] = record.ver
             if stream.startswith("task:"):
@@ -201,13 +214,13 @@ def _take_whole(store: Store, stream: str, chosen: Chosen, numbers: set[int], be
         chosen.ends[stream] = record.ver
 
 
-def _records(store: Store, stream: str, before: int) -> Iterator[Record]:
-    """Yield the records of a stream below a log index, a page in memory at a time.
+def _records(store: Store, stream: str, before: int, *, after: int = -1) -> Iterator[Record]:
+    """Yield the records of a stream below a log index and behind a version, a page in memory at a time.
 
     Raises:
         DamagedError: one is missing.
     """
-    ver = -1
+    ver = after
     while page := store.read_stream(stream, gt=ver, limit=_PAGE):
         must_be_whole(stream, page, first=ver + 1)
         yield from (record for record in page if record.n < before)

@@ -12,10 +12,11 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 from a2a_ledger import bundle as layout
 from a2a_ledger.bundle import IndexRow, blob_files, index_line
 from a2a_ledger.checkpoint import Checkpoint, Proof, format_hashes
-from a2a_ledger.codec import Hole, canonical, count_holes, leaf, timestamp
+from a2a_ledger.codec import NEVER_CUT, Hole, canonical, count_holes, leaf, recorded_holes, timestamp
 from a2a_ledger.divergence import RULE_SET, VERIFIER
 from a2a_ledger.errors import DamagedError
 from a2a_ledger.export.readme import readme
+from a2a_ledger.export.withheld import without_content
 from a2a_ledger.freshness import RULES as FRESHNESS
 from a2a_ledger.making import SOFTWARE
 from a2a_ledger.statement import Subject, sign_envelope, statement
@@ -45,12 +46,14 @@ class Made(NamedTuple):
 
     Attributes:
         withheld: how many parts were left out for this export.
+        erased: how many parts an erasure took, or has still to take.
         foreign_profiles: hashes of profiles that something was recorded under and that the bundle does not hold.
         counts: how many events it holds.
         elsewhere: findings that rest on events of other tasks.
     """
 
     withheld: int
+    erased: int
     foreign_profiles: tuple[str, ...]
     counts: Counts
     elsewhere: tuple[Elsewhere, ...]
@@ -86,7 +89,7 @@ class Maker:
         self._sink = sink
         self._signer = ledger.signers.get("export")
         self._withheld: list[Json] = []  # in plain files, where no list of its own says it
-        self._holes = self._left_out_parts = 0
+        self._holes = self._left_out_parts = self._erased_parts = 0
         self._profiles: set[str] = set()
         self._streams: Counter[str] = Counter()
         self._elsewhere: list[Elsewhere] = []
@@ -140,6 +143,7 @@ class Maker:
         )
         return Made(
             self._left_out_parts,
+            self._erased_parts,
             self._foreign_profiles(),
             Counts.of(self._streams.items()),
             tuple(self._elsewhere),
@@ -155,7 +159,7 @@ class Maker:
             found.append(f"{in_words(self._elsewhere)}; shown by\n    {shown_by(self._elsewhere)}")
         if self._left_out_parts:
             found.append(f"{self._left_out_parts} parts are withheld")
-        if self._erased:
+        if self._erased or self._erased_parts:
             found.append("parts were erased")
         if self._foreign_profiles():
             found.append("some of it was recorded under a profile that is not in here")
@@ -208,8 +212,12 @@ class Maker:
             raise DamagedError(f"content {role} of event {record.n} is missing")
         if ref.id in self._left_out.blobs:
             self._blobs.add(ref.id)
-        parts = self._left_out.parts_of(record, role, stored)
-        self._left_out_parts += count_holes(parts) - count_holes(stored)
+        if role not in NEVER_CUT and (record.stream, record.ver) in self._chosen.erased:
+            parts = without_content(stored)
+            self._erased_parts += len(parts) - recorded_holes(record, role)
+        else:
+            parts = self._left_out.parts_of(record, role, stored)
+            self._left_out_parts += count_holes(parts) - count_holes(stored)
         for name, data in blob_files(ref.id, parts).items():
             self._sink.add(name, data)
         for number, part in enumerate(parts):

@@ -82,7 +82,7 @@ class Withheld(NamedTuple):
         if role in NEVER_CUT:
             return list(parts)
         if named or CONTENTS in self.kinds or (HEADERS in self.kinds and role.startswith("header.")):
-            return [_hole(part) for part in parts]
+            return without_content(parts)
         if CUT in self.kinds and role in {"body", "wire"} and record.type in _WITH_A_BODY_OF_THE_APPLICATION:
             return self._without_cut(record, role, parts)
         return list(parts)
@@ -96,7 +96,7 @@ class Withheld(NamedTuple):
         try:
             places = string_places(record.content("body") or b"", self.paths)
         except FormatError:  # a hole in it is so long that nobody fills it: where something stands cannot be told
-            return [_hole(part) for part in parts]
+            return without_content(parts)
         if role == "wire":
             return [_hole(part) if places else part for part in parts]
         found: list[Part] = []
@@ -107,6 +107,11 @@ class Withheld(NamedTuple):
             found.append(_hole(part) if touched else part)
             start = end
         return found
+
+
+def without_content(parts: Sequence[Part]) -> list[Part]:
+    """Return a blob's parts, each of them a hole."""
+    return [_hole(part) for part in parts]
 
 
 def _hole(part: Part) -> Hole:
