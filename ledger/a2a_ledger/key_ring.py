@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from a2a_ledger.durable import replace_file, sync
 from a2a_ledger.errors import FormatError, LedgerError, MissingKeysError, StoreError, UsageError
 from a2a_ledger.keys import KINDS, ROLES, Signer, is_encrypted, load_pem, parse_vkey, save_pem
-from a2a_ledger.signing.away import signer_at
+from a2a_ledger.signing.away import signer_at, wherever_we_run
 from a2a_ledger.store.log_keys import check_signer, log_keys, names_now
 
 if TYPE_CHECKING:
@@ -223,13 +223,13 @@ def lies_elsewhere(folder: Path, role: str, uri: str, vkey: str) -> None:
 
 
 def save_uri(path: Path, uri: str, vkey: str) -> None:
-    """Write where a key lies, durable when this returns.
+    """Write where a key lies, a path from the root on, durable when this returns.
 
     Raises:
         StoreError: it cannot be written.
     """
     try:
-        replace_file(path, f"{uri}\n{vkey}\n".encode(), by=f"{path.name}.new")
+        replace_file(path, f"{wherever_we_run(uri)}\n{vkey}\n".encode(), by=f"{path.name}.new")
     except OSError as e:
         raise StoreError(f"{path}: cannot be written ({e.strerror})") from e
 

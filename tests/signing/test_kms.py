@@ -15,6 +15,7 @@ from a2a_ledger.export import export_task
 from a2a_ledger.keys import Verifier, generate, public_from_pem
 from a2a_ledger.ledger import ContractLedger
 from a2a_ledger.rotation import Elsewhere, rotate
+from a2a_ledger.signing.away import wherever_we_run
 from a2a_ledger.signing.kms import UriSigner
 from tests.evidence.forging import judged
 from tests.evidence.recorded import dispute, entropy
@@ -139,6 +140,33 @@ def test_a_key_that_was_moved_there_is_used(tmp_path: Path) -> None:
         ledger.sign_checkpoint()
         assert isinstance(ledger.signers["log"], UriSigner)
         assert audit_ledger(ledger).faults == ()
+
+
+@pytest.mark.parametrize("verb", ["rotate", "use"])
+def test_a_relative_path_is_found_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    open_at(tmp_path).close()
+    theirs = Theirs(tmp_path)
+    held, words = tmp_path / "theirs.p8", ["--to", "file2:theirs.p8", "--public-key", theirs.public]
+    if verb == "use":
+        held, words = tmp_path / "held.pem", ["file2:held.pem"]
+        (tmp_path / "audit" / "keys" / "log.pem").rename(held)
+    monkeypatch.chdir(tmp_path)
+    done = run(tmp_path, "keys", verb, *words, "--role", "log")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "audit" / "keys" / "log.uri").read_text().splitlines()[0] == f"file2:{held}"
+    monkeypatch.chdir("/")
+    with open_at(tmp_path) as ledger:
+        ledger.sign_checkpoint()
+        assert audit_ledger(ledger).faults == ()
+
+
+def test_a_path_below_the_prefix_of_theirs_stays_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CRYPTO_SIGNER_PATH_PREFIX", str(tmp_path))
+    assert wherever_we_run("file2:theirs.p8") == "file2:theirs.p8"
+    theirs = Theirs(tmp_path)
+    assert UriSigner("file2:theirs.p8", Verifier("acme", bytes.fromhex(theirs.hex))).sign(b"hello")
 
 
 def test_another_key_a_gone_one_and_an_unknown_place_are_refused(tmp_path: Path) -> None:

@@ -91,12 +91,12 @@ def use_keys(session: Session, *, uri: str, role: str | None) -> None:
     needs the extra kms). Move keys/*.pem there first: each key has to be the one that the log names for its role now.
     """
     from a2a_ledger.key_ring import lies_elsewhere  # noqa: PLC0415 - a heavy import belongs to the verb
-    from a2a_ledger.signing.away import UNIX, keys_at, signer_at  # noqa: PLC0415 - same
+    from a2a_ledger.signing.away import UNIX, keys_at, signer_at, wherever_we_run  # noqa: PLC0415 - same
     from a2a_ledger.store.log_keys import NOW, log_keys  # noqa: PLC0415 - same
 
     if uri.startswith(UNIX) == (role is not None):
         raise UsageError("expected --role with the URI of one key, and without it unix: and the path of a signer")
-    place = f"{UNIX}{Path(uri.removeprefix(UNIX)).absolute()}" if role is None else uri
+    place = wherever_we_run(uri)
     offered = keys_at(place.removeprefix(UNIX)) if role is None else dict[str, str]()
     with session.reading() as ledger:
         known = log_keys(ledger.store)

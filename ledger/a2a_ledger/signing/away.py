@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.errors import LedgerError, StoreError, UsageError
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from a2a_ledger.keys import Verifier
 
 UNIX = "unix:"
+FILE = "file2:"
 
 
 class SocketSigner(Signer):
@@ -67,6 +70,17 @@ def signer_at(uri: str, role: str, verifier: Verifier) -> Signer:
     if not uri.startswith(UNIX):
         return UriSigner(uri, verifier)
     return SocketSigner(uri.removeprefix(UNIX), role, verifier)
+
+
+def wherever_we_run(uri: str) -> str:
+    """Return a URI with its path from the root on, where it has one: the next process may run in another folder.
+
+    A `file2:` path below `CRYPTO_SIGNER_PATH_PREFIX`, which securesystemslib puts in front of it, stays as it is.
+    """
+    for scheme, prefix in ((UNIX, None), (FILE, os.environ.get("CRYPTO_SIGNER_PATH_PREFIX"))):
+        if uri.startswith(scheme) and not prefix:
+            return f"{scheme}{Path(uri.removeprefix(scheme)).absolute()}"
+    return uri
 
 
 def keys_at(path: str) -> dict[str, str]:
