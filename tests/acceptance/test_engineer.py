@@ -92,7 +92,7 @@ def test_the_first_ten_minutes_of_the_engineer(shell: Shell) -> None:
         assert code == 1
         assert "ContractChangedError" in err
         assert "Nothing was sent (1 card GET, 0 requests)" in err
-        assert "authorization: stricter" in err
+        assert "how authorization changed: stricter" in err
         assert "Build it again to accept sha256:" in err
         assert agent.gets == gets + 1
         posts = agent.posts

@@ -100,7 +100,7 @@ async def test_two_rotations_do_not_launder_a_weaker_contract(
     with pytest.raises(ContractChangedError):
         await guard.create_client(agent.url)
     for _ in range(2):
-        with pytest.raises(ContractChangedError, match="authorization: weaker"):
+        with pytest.raises(ContractChangedError, match="how authorization changed: weaker"):
             await guard.create_client(agent.url)
 
 

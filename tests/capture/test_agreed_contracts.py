@@ -91,7 +91,7 @@ async def test_sends_under_another_card_of_the_peer_are_no_way_round_a_person(
     with pytest.raises(ContractChangedError):
         await build(guard, agent, "a")
     for _ in range(2):
-        with pytest.raises(ContractChangedError, match="authorization: weaker"):
+        with pytest.raises(ContractChangedError, match="how authorization changed: weaker"):
             await build(guard, agent, "a")
     await build(guard, agent, "b")  # whose contract did not change
     assert only(ledger, "contract.accepted") == []

@@ -139,7 +139,7 @@ async def test_a_send_on_a_changed_contract_makes_one_card_get_and_nothing_else(
         await send(client, "hello")
 
     assert [(m, p) for m, p, _ in agent.wire.seen[before:]] == [("GET", "/.well-known/agent-card.json")]
-    assert "authorization: stricter" in str(raised.value)
+    assert "how authorization changed: stricter" in str(raised.value)
     [aborted] = only(ledger, "send.aborted")
     assert aborted.data["reason"] == "contract-changed"
     assert (aborted.data["card_gets"], aborted.data["requests"]) == (1, 0)
@@ -211,7 +211,9 @@ async def test_a_weaker_contract_waits_under_not_weaker(
     client = await guard.create_client(agent.url)
     await send(client, "hello")
     agent.card.security_requirements.pop()
-    with pytest.raises(ContractChangedError, match=r"(?s)authorization: weaker.*a2a-ledger --ledger \S+ card accept"):
+    with pytest.raises(
+        ContractChangedError, match=r"(?s)how authorization changed: weaker.*a2a-ledger --ledger \S+ card accept"
+    ):
         await send(client, "hello")
     with pytest.raises(ContractChangedError, match="not-weaker waits"):
         await guard.create_client(agent.url)

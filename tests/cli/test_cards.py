@@ -270,6 +270,36 @@ def test_a_fetch_that_comes_first_is_told_with_what_waits_behind_it(run: Run, ho
     assert f"a2a-ledger --ledger {home / 'audit'} card accept {PEER} {_contract(STRICTER)}" in result.stderr
 
 
+def test_decided_is_on_the_card_that_the_client_asks_for_and_not_on_a_newer_one_of_another_request(
+    run: Run, home: Path
+) -> None:
+    first, second = _contract(CARD), _contract(STRICTER)
+    with opened(home / "audit") as (service, log):
+        log.now = service.clock() - timedelta(seconds=4)
+        for contract, body in ((first, CARD), (second, STRICTER), (first, CARD)):  # back within ten minutes: flapping
+            tag = f'"{contract[-4:]}"'
+            asked = log.fetch(contract, etag=tag, body=body, interfaces=[INTERFACE], asked_version="1.0")
+        plain = log.fetch(first, body=CARD, interfaces=[INTERFACE])  # by a tool that states no version
+    ask = ("--ledger", "audit", "decide", "vendor.example")
+    sdk, older, none = run(*ask), run(*ask, "--client-version", "0.3"), run(*ask, "--client-version", "1.2")
+    assert (sdk.stdout.split()[:2], sdk.exit_code) == (["abort-before-send", "flapping:"], 1)
+    assert sdk.stderr == (
+        f"Judged was the card of #{asked.n}: well-known, served to anonymous, asked for with A2A-Version 1.0.\n"
+    )
+    for result in (older, none):
+        assert (result.stdout.split()[:2], result.exit_code) == (["never-refetch", "version-skew:"], 0)
+        assert f"#{plain.n}: well-known, served to anonymous, asked for without A2A-Version." in result.stderr
+    (told,) = objects(run("--format", "json", *ask))
+    assert told["card"] == {
+        "position": asked.n,
+        "source": "well-known",
+        "caller": "anonymous",
+        "asked_version": "1.0",
+    }
+    (nobody,) = objects(run("--format", "json", *ask, "--caller", "bearer"))
+    assert (nobody["card"], nobody["reason"]) == (None, "no-card")
+
+
 def _contract(card: bytes) -> str:
     contract = contract_of(read_card(card))
     assert contract is not None

@@ -188,7 +188,7 @@ def test_keys_are_listed_without_any_private_part(run: Run, ledger: Path) -> Non
         ("export", "current", True),
     ]
     assert "PRIVATE" not in run("--ledger", ledger, "keys", "vkeys").stdout
-    assert len(run("--ledger", ledger, "keys", "vkeys").stdout.splitlines()) == 3
+    assert len(run("--ledger", ledger, "keys", "vkeys").stdout.splitlines()) == 4  # three keys, and the quorum
 
 
 EXCHANGE = {

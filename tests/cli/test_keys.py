@@ -130,13 +130,13 @@ def test_without_a_terminal_and_a_file_nothing_is_encrypted(run: Run, ledger: Pa
     assert (done.exit_code, "nobody sits at a terminal" in done.stderr) == (2, True)
 
 
-def test_without_a_role_each_line_names_its_own_as_a_policy_has_it(run: Run, ledger: Path) -> None:
+def test_without_a_role_a_whole_policy_is_printed_whose_lines_name_the_role(run: Run, ledger: Path) -> None:
     vkeys = {role: run("--ledger", ledger, "keys", "vkeys", "--role", role).stdout.strip() for role in ROLES}
     said = run("--ledger", ledger, "keys", "vkeys").stdout
     assert sorted(said.splitlines()) == sorted(
-        [f"log {vkeys['log']}", *(f"# a2a-ledger: {role} {vkeys[role]}" for role in ROLES[1:])]
+        [f"log {vkeys['log']}", *(f"# a2a-ledger: {role} {vkeys[role]}" for role in ROLES[1:]), "quorum none"]
     )
-    policy = parse_policy(f"{said}quorum none\n".encode())
+    policy = parse_policy(said.encode())
     assert {role: [key.vkey for key in policy.keys(role)] for role in ROLES} == {
         role: [vkey] for role, vkey in vkeys.items()
     }

@@ -62,6 +62,15 @@ def test_for_people_it_says_the_same(place: Path) -> None:
     assert ["projection", "peers", "nothing", "waits"] in [line.split() for line in result.stdout.splitlines()]
 
 
+def test_a_command_in_a_problem_names_the_ledger_so_that_it_can_be_pasted(place: Path) -> None:
+    with ContractLedger.open(place, follow=False) as ledger:
+        adopt(ledger)
+    status, said = probe(place, "--max-lag", "0")
+    assert (status, f"`a2a-ledger --ledger {place} follow`" in said["problems"][0]) == (1, True)
+    people = CliRunner().invoke(cli, ["--ledger", str(place), "health", "--max-lag", "0"])
+    assert f"`a2a-ledger --ledger {place} follow`" in people.stdout
+
+
 def test_it_writes_nothing(place: Path) -> None:
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in place.rglob("*") if path.is_file()}
     probe(place)

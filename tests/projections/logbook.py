@@ -101,6 +101,8 @@ class Logbook:
         peer: str = PEER,
         body: bytes | None = None,
         interfaces: list[Interface] | None = None,
+        asked_version: str | None = None,
+        caller: str = "anonymous",
     ) -> Appended:
         """Record an answered card fetch."""
         event = CardFetched(
@@ -110,7 +112,8 @@ class Logbook:
             answered_url=PEER_URL,
             source=source,
             purpose=purpose,
-            caller="anonymous",
+            caller=caller,
+            asked_version=asked_version,
             status=status,
             flags=[],
             form=FORM,

@@ -159,7 +159,7 @@ def bad_answers(authority: Authority, other: Authority) -> dict[str, tuple[Calla
         "expired": (lambda query: Said(authority.signed_anew(authority.reply(query), expired())), "was not valid at"),
         "two uses": (lambda query: Said(authority.signed_anew(authority.reply(query), two_uses())), "stamping alone"),
         "unknown root": (lambda query: Said(other.reply(query)), "leads to none of the roots"),
-        "refused": (lambda _: Said(authority.refusal()), "gave no token: status 2, rejection"),
+        "refused": (lambda _: Said(authority.refusal()), "gave no token, status 2, rejection"),
         "changed": (changed, "does not verify by the certificate"),
         "garbage": (lambda _: Said(b"\xff\xd8garbage"), "expected a value of tag 30"),
         "empty": (lambda _: Said(b""), "expected a value of tag 30"),

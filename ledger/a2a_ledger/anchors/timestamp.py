@@ -71,9 +71,9 @@ def stamp(note: bytes, authority: Authority, *, nonce: int, timeout: float = TIM
     try:
         given = open_token(answer.body, note)
         if given.states.nonce != nonce:
-            raise AnchorError("time token: it answers another request, its nonce is not the one that was sent")
+            raise AnchorError("time stamp: it answers another request, its nonce is not the one that was sent")
         if authority.policy not in {None, given.states.policy}:
-            raise AnchorError(f"time token: expected one under policy {authority.policy}, found {given.states.policy}")
+            raise AnchorError(f"time stamp: expected one under policy {authority.policy}, found {given.states.policy}")
         given.check_trust(authority.roots)
     except LedgerError as problem:
         raise AnchorError(f"{authority.url}: {problem}; nothing was recorded") from problem

@@ -239,9 +239,9 @@ class Builds:
             terms_alone = old_hash == change.contract
             changed = "vendor terms beside the contract changed, which stays" if terms_alone else "contract changed to"
             raise ContractChangedError(
-                f"{chosen.peer_url}: the {changed} {change.contract} (authorization: {change.direction}), and "
-                f"acceptance = {choice} waits for a person. Nothing was sent. Accept it, then build the client again:\n"
-                f"  {change.accept}",
+                f"{chosen.peer_url}: the {changed} {change.contract} (how authorization changed: {change.direction}), "
+                f"and acceptance = {choice} waits for a person. Nothing was sent. Accept it, then build the client "
+                f"again:\n  {change.accept}",
                 hint=change.accept,
             )
         event = ContractAccepted(

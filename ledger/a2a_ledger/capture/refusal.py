@@ -112,5 +112,5 @@ def _change_lines(change: Diff) -> list[str]:
                 text = json.dumps(entry[member], ensure_ascii=False, sort_keys=True)
                 shown = text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
                 lines.append(f"  {sign} {entry['pointer']}  {shown}")
-    lines.append(f"  authorization: {change.authorization}")
+    lines.append(f"  how authorization changed: {change.authorization}")
     return lines

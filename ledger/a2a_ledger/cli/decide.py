@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -18,6 +18,7 @@ from a2a_ledger.errors import UsageError
 if TYPE_CHECKING:
     from a2a_ledger.capture.acceptance import Change
     from a2a_ledger.capture.manifests import LookedAt
+    from a2a_ledger.capture.peerview import KeptCard, PeerView
     from a2a_ledger.cli.session import Session
     from a2a_ledger.events import Json, JsonObject
     from a2a_ledger.freshness import Decision
@@ -25,9 +26,22 @@ if TYPE_CHECKING:
     from a2a_ledger_projections.peers import PeerRow
 
 _CLIENT_VERSIONS = ("1.0", "0.3")
+_OLD_VERSIONS = frozenset({"", "0.3"})
+"""A client of A2A 0.3 asks for a card with that version, or states none."""
 _SENDS = frozenset({"proceed", "never-refetch"})
 NOT_ACCEPTED = "not-accepted"
 """The reason of an abort that no row of the table gives: no client is built from a contract that waits for a person."""
+
+
+class _Judged(NamedTuple):
+    """What the ledger says of one peer."""
+
+    inputs: Inputs
+    decision: Decision
+    row: PeerRow
+    card: KeptCard | None
+    manifest: LookedAt | None
+    change: Change | None  # waits for a person: no client is built before
 
 
 @click.command(
@@ -47,18 +61,26 @@ NOT_ACCEPTED = "not-accepted"
     default=_CLIENT_VERSIONS,
     show_default=True,
     metavar="X.Y",
-    help="A protocol version that the client's state machine is made for.",
+    help="A protocol version that the client's state machine is made for; the first is the one that it asks with.",
 )
+@click.option("--caller", metavar="CLASS", help="Only cards served to this caller class, as `show` names it.")
 @pass_session
 @click.pass_context
-def decide(
-    context: click.Context, session: Session, *, peer: str | None, file: Path | None, versions: tuple[str, ...]
+def decide(  # noqa: PLR0913 - one argument an option
+    context: click.Context,
+    session: Session,
+    *,
+    peer: str | None,
+    file: Path | None,
+    versions: tuple[str, ...],
+    caller: str | None,
 ) -> None:
     """Say whether a task could be sent now, and why.
 
     PEER is its card's URL, its host or its id; the answer comes from the ledger alone. Nothing is fetched, sent or
-    recorded. A contract that waits for a person is an abort too, reason not-accepted: no client is built before
-    `card accept`. Exit 1 if the send would be aborted.
+    recorded. Of the cards that the peer served, the newest counts that was asked for with a version of the client, else
+    the newest of all; which one it was is said. A contract that waits for a person is an abort too, reason
+    not-accepted: no client is built before `card accept`. Exit 1 if the send would be aborted.
     """
     if (peer is None) == (file is None):
         raise UsageError(
@@ -66,30 +88,56 @@ def decide(
         )
     if file is not None:
         inputs, assumed, made = _from_file(file)
-        tail, manifest, change = "", None, None
+        judged, tail = None, ""
     else:
+        judged = _from_ledger(session, cast("str", peer), versions, caller)
         assumed = []  # the log states every member
-        inputs, made, row, manifest, change = _from_ledger(session, cast("str", peer), versions)
-        flying = {0: "no task", 1: "1 task"}.get(row["in_flight"], f"{row['in_flight']} tasks")
+        inputs, made, flies = judged.inputs, judged.decision, judged.row["in_flight"]
+        flying = {0: "no task", 1: "1 task"}.get(flies, f"{flies} tasks")
         tail = f"; {flying} in flight. No request was made."
     if session.as_json:
         from a2a_ledger.freshness import decision_json  # noqa: PLC0415 - a heavy import belongs to the verb
 
-        told = decision_json(inputs, assumed, made)
-        print_json(told if change is None else {**told, "accept": change.accept})
+        print_json({**decision_json(inputs, assumed, made), **(_told(judged) if judged else {})})
     else:
         click.echo(clean(f"{made.decision:<18} {explain(inputs, made)}; at stake: {made.at_stake}{tail}"))
         if assumed:
             note(f"Assumed, since not given: {', '.join(assumed)}")
-    if change is not None:
+    if judged is not None:
+        _note(judged, as_json=session.as_json)
+    context.exit(DISPROVED if made.decision == "abort-before-send" else 0)
+
+
+def _told(judged: _Judged) -> JsonObject:
+    """Return the members of the JSON that only a ledger can tell."""
+    card, change = judged.card, judged.change
+    told: JsonObject = {
+        "card": None
+        if card is None
+        else {
+            "position": card.n,
+            "source": card.source,
+            "caller": card.caller,
+            "asked_version": card.key.version or None,
+        }
+    }
+    return told if change is None else {**told, "accept": change.accept}
+
+
+def _note(judged: _Judged, *, as_json: bool) -> None:
+    """Say which card was judged, and what else a person has to know."""
+    card, change, manifest = judged.card, judged.change, judged.manifest
+    if card is not None and not as_json:
+        asked = f"with A2A-Version {card.key.version}" if card.key.version else "without A2A-Version"
+        note(f"Judged was the card of #{card.n}: {card.source}, served to {card.caller}, asked for {asked}.")
+    if card is not None and change is not None:
         note(
-            f"The newest card states {change.contract}, in force is {change.held.contract_hash} (authorization: "
-            f"{change.direction}), and acceptance = {change.acceptance} waits for a person: no client is built from it "
-            f"before\n  {change.accept}"
+            f"The card of #{card.n} states {change.contract}, in force is {change.held.contract_hash} (how "
+            f"authorization changed: {change.direction}), and acceptance = {change.acceptance} waits for a person: no "
+            f"client is built from it before\n  {change.accept}"
         )
     if manifest is not None and not manifest.applies:
         note(f"The manifest #{manifest.position} counts as none: {manifest.why_not}.")
-    context.exit(DISPROVED if made.decision == "abort-before-send" else 0)
 
 
 VERBS = (decide,)
@@ -120,7 +168,7 @@ def explain(inputs: Inputs, made: Decision) -> str:
         "flapping": f"the contract came back within {span(inputs.limits.flap)}; retry after {made.retry_after} s",
         "hint": f"doubt since the fetch: {', '.join(hint.kind for hint in inputs.hints)}",
         "contract-changed": "the re-fetch brought another contract",
-        NOT_ACCEPTED: "the newest card states another contract than the one in force, and nobody has accepted it",
+        NOT_ACCEPTED: "the card states another contract than the one in force, and nobody has accepted it",
     }.get(made.reason)
     return f"{made.reason}: {told}" if told else made.reason
 
@@ -156,10 +204,8 @@ def _once(members: list[tuple[str, Json]]) -> JsonObject:
     return made
 
 
-def _from_ledger(
-    session: Session, peer: str, versions: tuple[str, ...]
-) -> tuple[Inputs, Decision, PeerRow, LookedAt | None, Change | None]:
-    """Return what the table says, and the change that waits for a person: no client is built before."""
+def _from_ledger(session: Session, peer: str, versions: tuple[str, ...], caller: str | None) -> _Judged:
+    """Return what the table says of the card that a client would act on."""
     from a2a_ledger.capture.acceptance import change_in_force  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.capture.in_force import kept_as_read  # noqa: PLC0415 - same
     from a2a_ledger.capture.manifests import Manifests  # noqa: PLC0415 - same
@@ -172,7 +218,7 @@ def _from_ledger(
     with session.reading() as ledger:
         row = find_peer(ledger.store, peer)
         view = PeerViews(ledger.store).of(row["peer"])
-        card = max(view.cards.values(), key=lambda kept: kept.n, default=None)
+        card = _card_of_client(view, versions, caller)
         now = ledger.clock()
         manifest = Manifests(ledger).look(view, card, now)
         read = kept_as_read(ledger.store, card) if card else None
@@ -195,4 +241,14 @@ def _from_ledger(
     made, waiting = table(inputs), change if change is not None and change.waits else None
     if waiting is not None and made.decision in _SENDS:
         made = Decision("abort-before-send", NOT_ACCEPTED)
-    return inputs, made, row, manifest, waiting
+    return _Judged(inputs, made, row, card, manifest, waiting)
+
+
+def _card_of_client(view: PeerView, versions: tuple[str, ...], caller: str | None) -> KeptCard | None:
+    """Return the card that a client would be built from: an answer to another version is another card to it."""
+    cards = [kept for kept in view.cards.values() if caller in {None, kept.caller}]
+    for version in versions:
+        stated = _OLD_VERSIONS if version in _OLD_VERSIONS else {version}
+        if asked := [kept for kept in cards if kept.key.version in stated]:
+            return max(asked, key=lambda kept: kept.n)
+    return max(cards, key=lambda kept: kept.n, default=None)

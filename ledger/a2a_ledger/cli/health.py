@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
-from a2a_ledger.cli.output import clean, counted, print_json, span, styled
+from a2a_ledger.cli.output import clean, counted, place, print_json, span, styled
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
+from a2a_ledger.commands import placed
 from a2a_ledger.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
@@ -98,13 +100,15 @@ def health(  # noqa: PLR0913 - one argument an option
     try:
         with session.reading() as ledger:
             found = examine(ledger, limits)
+        found = replace(found, problems=[placed(problem, place()) for problem in found.problems])
     except UsageError:
         raise
     except LedgerError as problem:
+        said = placed(str(problem), place())
         if not session.as_json:
-            click.echo(f"Unknown: {clean(str(problem))}", err=True)
+            click.echo(f"Unknown: {clean(said)}", err=True)
         else:
-            print_json({"healthy": None, "problems": [str(problem)]})
+            print_json({"healthy": None, "problems": [said]})
         context.exit(UNDECIDED)
     if session.as_json:
         print_json(_as_json(found))

@@ -87,7 +87,8 @@ def vkeys(session: Session, *, role: str | None) -> None:
 
     They are for whoever is to trust this log.
     Give them to the reader on a way that a forger does not control. With --role the key stands alone, as
-    `verify --trust` takes it; without, each line names the role, as a policy file has it.
+    `verify --trust` takes it; without, what is printed is a policy file, which asks for no witness: each line names the
+    role, and the last one is `quorum none`.
     """
     with session.reading() as ledger:
         found = [key for key in _keys(ledger.store) if key["state"] == "current" and role in {None, key["role"]}]
@@ -96,6 +97,8 @@ def vkeys(session: Session, *, role: str | None) -> None:
             print_json({"role": key["role"], "vkey": key["vkey"]})
         else:
             click.echo(key["vkey"] if role else f"{_IN_A_POLICY[str(key['role'])]} {key['vkey']}")
+    if found and role is None and not session.as_json:
+        click.echo("quorum none")
     if not found:
         made = "; it is made when `follow` runs with peers named below [anchor]" if role == "peer" else ""
         note(f"The log names no current key of role {role or 'any'}{made}.")

@@ -72,7 +72,7 @@ def open_token(raw: bytes, content: bytes) -> Stamp:
     token = read_response(raw)
     if token.states.imprint != sha256(content).digest():
         raise VerificationError(
-            f"time token: it is over the SHA-256 {token.states.imprint.hex()}, "
+            f"time stamp: it is over the SHA-256 {token.states.imprint.hex()}, "
             f"expected {sha256(content).hexdigest()}: it was given for something else"
         )
     return Stamp(token, check_signature(token))

@@ -129,12 +129,12 @@ def check_signature(token: TimeToken) -> Certificate:
     if (
         hashlib.new(signed.named.algorithm, signer.octets).digest() != signed.named.digest
     ):  # sha1: RFC 2634 has no other
-        raise SignatureError("time token: its signature is for another certificate than the one that came with it")
+        raise SignatureError("time stamp: its signature is for another certificate than the one that came with it")
     digest = DIGESTS.get(signed.digest_algorithm)
     if digest is None:
-        raise PolicyError(f"time token: digest algorithm {signed.digest_algorithm} is not judged here")
+        raise PolicyError(f"time stamp: digest algorithm {signed.digest_algorithm} is not judged here")
     if hashlib.new(digest, token.content).digest() != signed.content_digest:
-        raise SignatureError("time token: what it states is not what its authority signed")
+        raise SignatureError("time stamp: what it states is not what its authority signed")
     key = _judged_key(signer)
     try:
         if isinstance(key, rsa.RSAPublicKey) and signed.algorithm in _BY_RSA:
@@ -143,9 +143,9 @@ def check_signature(token: TimeToken) -> Certificate:
         elif isinstance(key, ec.EllipticCurvePublicKey) and signed.algorithm in _BY_EC:
             key.verify(signed.value, signed.attributes, ec.ECDSA(_HASHES[_BY_EC[signed.algorithm]]))
         else:
-            raise PolicyError(f"time token: a signature of algorithm {signed.algorithm} is not judged here")
+            raise PolicyError(f"time stamp: a signature of algorithm {signed.algorithm} is not judged here")
     except InvalidSignature:
-        raise SignatureError("time token: its signature does not verify by the certificate that came with it") from None
+        raise SignatureError("time stamp: its signature does not verify by the certificate that came with it") from None
     return signer
 
 

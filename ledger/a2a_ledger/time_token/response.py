@@ -115,7 +115,7 @@ def _check_status(info: Reader) -> None:
         return
     why = "; ".join([*texts, *(_failures(bits.content) if bits else [])]) or "no reason given"
     named = _STATUS[status] if 0 <= status < len(_STATUS) else "unknown"
-    raise VerificationError(f"the time authority gave no token: status {status}, {named}: {why}")
+    raise VerificationError(f"the time authority gave no token, status {status}, {named}: {why}")
 
 
 def _text(value: Value) -> str:
