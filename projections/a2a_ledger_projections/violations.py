@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence import ANSWERS
+from a2a_ledger.divergence.finding import CUT
+from a2a_ledger.divergence.reading import members
 from a2a_ledger_projections.facts import facts, positions
 
 if TYPE_CHECKING:
@@ -89,7 +91,9 @@ def violations_of(store: Store, task: str, peer: str) -> list[Violation]:
 def would_reject(store: Store, violation: Violation) -> bool:
     """Say whether `enforce` refuses what this shows, as `Finding.rejects` has it: a live answer."""
     data = violation.data
-    if (data.get("rule_class"), data.get("certainty"), data.get("about")) != ("contract", "certain", "peer"):
+    if (data.get("rule_class"), data.get("about")) != ("contract", "peer"):
+        return False
+    if data.get("certainty") != "certain" and CUT not in members(data.get("observed")):
         return False
     trigger = store.record(violation.trigger)
     return trigger.data.get("leg") in ANSWERS and trigger.how == "live"

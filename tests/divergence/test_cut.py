@@ -11,8 +11,9 @@ import pytest
 from a2a_ledger import Guard
 from a2a_ledger.capture.redact import withhold
 from a2a_ledger.codec import Content
-from a2a_ledger.divergence.cut import may_be_same
+from a2a_ledger.divergence.cut import HIDDEN, may_be_at, may_be_same
 from a2a_ledger.divergence.reading import contents_of
+from a2a_ledger.errors import ContractDivergenceError
 from a2a_ledger.events import MessageRecorded
 from a2a_ledger_projections.verifier import follower
 from tests.capture.conftest import only, open_ledger
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["open_ledger"]
 
-VERSION = {"a2a-version": "1.0", "authorization": "Bearer abcdefgh-ijkl"}
+TOKEN = "abcdefgh-ijkl"
+VERSION = {"a2a-version": "1.0", "authorization": f"Bearer {TOKEN}"}
 BEARER = card(
     securitySchemes={"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
     securityRequirements=[{"schemes": {"b": {"list": list[str]()}}}],
@@ -117,6 +119,7 @@ async def test_honest_traffic_has_no_finding_whatever_is_withheld(
         (behind(b"?", "url"), [("interface-drift", "client")]),
         (all_of("url"), []),
         (behind(b".", "url"), []),
+        (behind(b"w", "url"), [("interface-drift", "client")]),
     ],
 )
 async def test_a_request_that_leaves_the_interface(
@@ -130,8 +133,8 @@ async def test_a_request_that_leaves_the_interface(
     [
         (None, [("interface-drift", "peer")]),
         (behind(b"?", "header:location"), [("interface-drift", "peer")]),
-        (all_of("header:location"), []),
-        (behind(b".", "header:location"), []),
+        (all_of("header:location"), [("interface-drift", "peer")]),
+        (behind(b".", "header:location"), [("interface-drift", "peer")]),
     ],
 )
 async def test_a_redirect_that_leaves_the_interface(
@@ -144,8 +147,91 @@ async def test_a_redirect_that_leaves_the_interface(
 async def test_who_left_the_interface_behind_a_hidden_redirect_is_not_said(open_ledger: OpenLedger) -> None:
     sent = httpx.Response(307, headers={"location": ELSEWHERE})
     assert await found(open_ledger, all_of("header:location"), working(), sent, done(), url=ELSEWHERE) == [
-        ("interface-drift", "either")
+        ("interface-drift", "peer"),
+        ("interface-drift", "either"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("location", "certainty"),
+    [
+        (f"https://evil.example/x/{TOKEN}", "certain"),
+        (f"https://evil.example/{TOKEN}#", "certain"),
+        (f"https://{TOKEN}.evil.example/rpc", "certain"),
+        (f"https://{TOKEN}/rpc", "certain"),  # 13 octets, and `vendor.example` has 14
+        (f"https://{TOKEN}@evil.example/rpc", "certain"),
+        (f"http://vendor.example/{TOKEN}", "certain"),
+        (f"/elsewhere/{TOKEN}", "certain"),
+        (f"/rpc/x{TOKEN}", "certain"),
+        (f"/{TOKEN}", "suspected"),
+    ],
+)
+async def test_a_peer_that_echoes_our_credential_in_a_redirect_is_refused_all_the_same(
+    open_ledger: OpenLedger, location: str, certainty: str
+) -> None:
+    ledger = open_ledger(mode="enforce")
+    asked: list[httpx.URL] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        return working() if len(asked) == 1 else httpx.Response(307, headers={"location": location})
+
+    async with Guard(ledger).httpx_client(Peer(BEARER, answer), follow_redirects=True) as client:
+        await client.get(CARD_URL)
+        await client.post(URL, json=message("m1"), headers=VERSION)
+        for _ in range(2):
+            with pytest.raises(ContractDivergenceError, match="interface-drift"):
+                await client.post(URL, json=polled(), headers=VERSION)
+    assert [str(url) for url in asked] == [URL] * 3
+    follower(ledger).catch_up()
+    drifts = only(ledger, "violation.detected")
+    assert [(one.data["rule"], one.data["about"], one.data["certainty"]) for one in drifts] == [
+        ("interface-drift", "peer", certainty)
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [("www-authenticate", 'Digest realm="here"'), ("www-authenticate", TOKEN)],
+        [("www-authenticate", f'Digest realm="here", {TOKEN} a=b')],
+    ],
+)
+async def test_a_challenge_beside_an_echo_of_our_credential_is_refused(
+    open_ledger: OpenLedger, listed: list[tuple[str, str]]
+) -> None:
+    ledger, left = open_ledger(mode="enforce"), iter([working(), httpx.Response(401, json={}, headers=listed)])
+    async with Guard(ledger).httpx_client(Peer(BEARER, lambda _: next(left))) as client:
+        await client.get(CARD_URL)
+        await client.post(URL, json=message("m1"), headers=VERSION)
+        with pytest.raises(ContractDivergenceError, match="auth-demand"):
+            await client.post(URL, json=polled(), headers=VERSION)
+    follower(ledger).catch_up()
+    (demand,) = only(ledger, "violation.detected")
+    assert (demand.data["rule"], demand.data["certainty"]) == ("auth-demand", "suspected")
+
+
+@pytest.mark.parametrize(
+    ("url", "binding", "may_be"),
+    [
+        ("https://v.example/a2a/??", "JSONRPC", True),  # it may be the query
+        ("https://v.example/a2?", "JSONRPC", True),
+        ("https://v.example/a2a/x?", "JSONRPC", False),
+        ("https://v.example/a2a/x?", "HTTP+JSON", True),
+        ("https://v.example/a2ax?", "HTTP+JSON", False),
+        ("https://V.EXAMPLE:443/%61?", "JSONRPC", True),
+        ("https://v.example/a2a%3?", "HTTP+JSON", True),
+        ("https://v.example/b/../a2a?", "JSONRPC", True),
+        ("https://w.example/a2?", "JSONRPC", False),
+        ("https://?.example/a2a", "JSONRPC", True),
+        ("https://?.example.evil/a2a", "JSONRPC", False),
+        ("https://??.example/a2a", "JSONRPC", False),
+        ("????????????????????????", "JSONRPC", True),
+        ("http?://v.example/a2a", "JSONRPC", True),
+    ],
+)
+def test_a_url_is_compared_as_far_as_it_stands(url: str, binding: str, *, may_be: bool) -> None:
+    assert may_be_at(url.replace("?", HIDDEN), "https://v.example/a2a", binding) == may_be
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,8 @@ class Record(NamedTuple):
         blob = self.blobs.get(role)
         return None if blob is None else self.parts.get(blob.id)
 
-    def content(self, role: str) -> bytes | None:
-        """Return a blob's octets, holes filled with `*`; None: no such blob, or it was erased.
+    def content(self, role: str, sign: bytes = b"*") -> bytes | None:
+        """Return a blob's octets, holes filled with `*`, or another sign; None: no such blob, or it was erased.
 
         What the size limit cut off is not filled in: of `kept` "head" the last hole is missing, of
         "none" all are.
@@ -191,7 +191,7 @@ class Record(NamedTuple):
             parts = tuple(part for part in parts if not isinstance(part, Hole))
         elif kept == "head" and parts and isinstance(parts[-1], Hole):
             parts = parts[:-1]
-        return b"".join(_filled(part) for part in parts)
+        return b"".join(_filled(part, sign) for part in parts)
 
 
 def read_record(  # noqa: PLR0913 - the sides of a stored row
@@ -258,12 +258,12 @@ def _part(part: object) -> Part:
     raise FormatError("expected a part [salt, bytes] or [length, hash], found another shape")
 
 
-def _filled(part: Part) -> bytes:
+def _filled(part: Part, sign: bytes) -> bytes:
     if not isinstance(part, Hole):
         return part.content
     if part.length > _MAX_HOLE:
         raise FormatError(f"expected a left-out part of at most {_MAX_HOLE} octets, found one of {part.length}")
-    return b"*" * part.length
+    return sign * part.length
 
 
 def _check_members(value: JsonObject) -> None:

@@ -6,22 +6,91 @@ A credential, and whatever the deployment's own redaction names, is a hole in a 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from a2a_ledger.address import authority_of, host_spellings, origin_of, wire_url
 from a2a_ledger.codec import Hole
-from a2a_ledger.divergence.reading import content, json_object, texts_of_header
+from a2a_ledger.divergence.reading import STAR, TILDE, content, json_object, leg_of, texts_of_header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from a2a_ledger.codec import Part, Record
 
+HIDDEN = "\ud800"
+"""Stands for one octet that was cut: no text that was decoded has it."""
 _STAR = ord("*")
+_HALF_ESCAPE = re.compile("%[0-9A-Fa-f]?$")
 
 
 def has_holes(record: Record, role: str) -> bool:
     """Say whether something is missing out of a blob."""
     return any(isinstance(part, Hole) for part in record.stored_parts(role) or ())
+
+
+def cut_url(record: Record) -> str | None:
+    """Return a request's url that something is missing out of in front of its query, `HIDDEN` for each octet of it.
+
+    None: nothing is missing there. User info is left out.
+    """
+    if not has_holes(record, "url"):
+        return None
+    stars, tildes = (content(record, "url", sign) or b"" for sign in (STAR, TILDE))
+    return _cut_place(stars.decode("utf-8", "replace"), tildes.decode("utf-8", "replace"))
+
+
+def cut_location(record: Record) -> str | None:
+    """Return in the same way where an answer sends its client."""
+    stars, tildes = leg_of(record).redirect, leg_of(record, TILDE).redirect
+    return None if stars is None else _cut_place(stars, tildes or "")
+
+
+def may_be_at(url: str, base: str, binding: str) -> bool:
+    """Say whether a url that something was cut out of may be at an interface, or below it.
+
+    Scheme, authority and path are compared as far as they stand in front of the first hole. An authority with a hole
+    in it may be any of its length that has what is left of it.
+
+    Args:
+        url: as of `cut_url`.
+        base: the interface's, as it goes over the wire, without slashes at the end.
+        binding: of the interface, in capitals; one of JSON-RPC has nothing below it.
+    """
+    scheme, slashes, rest = base.partition("://")
+    if not slashes:
+        return True  # a gRPC target: no answer leads on from one
+    head = url.partition(HIDDEN)[0]
+    if "/" not in head.partition("://")[2]:
+        origins = {f"{scheme}://{rest.partition('/')[0]}", *(origin_of(one) for one in host_spellings(base))}
+        return any(_fits(url, origin) for origin in origins)
+    if binding == "GRPC":
+        return authority_of(head) == authority_of(base)
+    place = wire_url(_HALF_ESCAPE.sub("", head)).partition("?")[0]
+    if f"{base}/".startswith(place):
+        return True
+    below = place.removeprefix(base)
+    if below == place:
+        return False
+    return not below.strip("/") if binding == "JSONRPC" else below.startswith(("/", ":"))
+
+
+def _fits(url: str, origin: str) -> bool:
+    """Say whether a url may begin with an origin, and the origin end there."""
+    pairs = zip(url, origin, strict=False)
+    same = len(url) >= len(origin) and all(x == HIDDEN or x.lower() == y.lower() for x, y in pairs)
+    return same and url[len(origin) :][:1] in {"", "/", ":", HIDDEN}
+
+
+def _cut_place(stars: str, tildes: str) -> str | None:
+    if len(stars) != len(tildes):
+        return HIDDEN * len(stars)
+    url = "".join(HIDDEN if x != y else x for x, y in zip(stars, tildes, strict=True))
+    place = re.split(r"[?#]", url, maxsplit=1)[0]
+    scheme, slashes, rest = place.partition("://")
+    authority, slash, path = rest.partition("/")
+    place = f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
+    return place if HIDDEN in place else None
 
 
 def url_is_cut(record: Record) -> bool:
@@ -31,7 +100,7 @@ def url_is_cut(record: Record) -> bool:
 
 def location_is_cut(record: Record) -> bool:
     """Say whether something is missing out of where an answer sends its client, in front of the query."""
-    return any(_place_is_cut(record.stored_parts(role) or ()) for role in _roles(record, "location"))
+    return cut_location(record) is not None
 
 
 def header_is_cut(record: Record, name: str) -> bool:

@@ -126,6 +126,10 @@ RULE_SETS: dict[str, frozenset[str]] = {"1": frozenset(RULES) - _SINCE_2, "2": f
 """The rules of every rule set that can be judged by, oldest first; a reading of a rule never changes within a set."""
 
 
+CUT = "cut"
+"""Member of what was observed: where redaction cut what would have made a suspected finding of an answer certain."""
+
+
 class Evidence(NamedTuple):
     """One event that shows a finding: where it lies, and what its leaf is made from."""
 
@@ -181,8 +185,11 @@ class Finding:
         """Say whether mode "enforce" refuses what shows it: an answer by which the peer left the contract, certainly.
 
         Our own request is sent when it is judged, and a push is delivered: both are found, and neither is refused.
+        What is no more than suspected for something that redaction cut is refused too: the peer may have written
+        our own secret there to have it cut.
         """
-        return self.is_certain_breach and self.about == "peer" and self.in_answer
+        breaks = self.rule_class == CONTRACT and (self.certainty == "certain" or CUT in self.observed)
+        return breaks and self.about == "peer" and self.in_answer
 
     @property
     def is_certain_breach(self) -> bool:

@@ -187,10 +187,15 @@ def went_well(record: Record) -> bool:
     return record.data.get("error_code") is None and (status is None or _OK <= status < _REDIRECTION)
 
 
-def content(record: Record, role: str) -> bytes | None:
-    """Return a blob's bytes, or None where there are none to be had."""
+STAR = "*"
+TILDE = "~"
+"""Signs that holes are filled with: what a record says in two ways, once with each, something was cut out of."""
+
+
+def content(record: Record, role: str, sign: str = STAR) -> bytes | None:
+    """Return a blob's bytes, its holes filled with a sign, or None where there are none to be had."""
     try:
-        return record.content(role)
+        return record.content(role, sign.encode())
     except (FormatError, KeyError):
         return None
 
@@ -211,17 +216,17 @@ def same_json(one: Json, other: Json) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def leg_of(record: Record) -> Leg:
+def leg_of(record: Record, sign: str = STAR) -> Leg:
     """Read an inbound record's body and kept headers again, exactly as capture did (docs/format.md section 3)."""
     data = record.data
-    body = content(record, "body") or b""
-    headers = headers_of(record)
+    body = content(record, "body", sign) or b""
+    headers = headers_of(record, sign)
     if data.get("leg") == "push":
         return parse_push(headers, body)
     asked = Leg(
         leg="request",
         binding=text(data, "binding") or "unknown",
-        url=text(data, "url") or "",
+        url=(text(data, "url") or "").replace(STAR, sign),  # where it was cut, a relative `Location` leads on from that
         method=text(data, "method"),
         method_spelled=text(data, "method_spelled"),
     )
@@ -230,10 +235,10 @@ def leg_of(record: Record) -> Leg:
     return parse_response(asked, number(data, "status") or 0, headers, body)
 
 
-def request_leg_of(record: Record) -> Leg:
+def request_leg_of(record: Record, sign: str = STAR) -> Leg:
     """Read a request's body and kept headers again, exactly as capture did."""
-    data, headers, body = record.data, headers_of(record), content(record, "body") or b""
-    address = content(record, "url")
+    data, headers, body = record.data, headers_of(record, sign), content(record, "body", sign) or b""
+    address = content(record, "url", sign)
     url = text(data, "url") or "" if address is None else address.decode("utf-8", "replace")
     if text(data, "binding") == "GRPC":
         return parse_grpc_request(text(data, "method_spelled") or "", url, headers, body)
@@ -264,10 +269,10 @@ def asked_history(record: Record, said: Contents) -> int | None:
     return parse_request(http_method, address.decode("utf-8", "replace"), (), b"").history_length
 
 
-def headers_of(record: Record) -> list[tuple[str, str]]:
+def headers_of(record: Record, sign: str = STAR) -> list[tuple[str, str]]:
     """Return the kept headers of a record; what is no pair of texts is passed over."""
     roles = sorted(name for name in record.blobs if name.startswith("header."))
-    pairs = [texts_of_header(content(record, role)) for role in roles]
+    pairs = [texts_of_header(content(record, role, sign)) for role in roles]
     return [pair for pair in pairs if pair[0]]
 
 

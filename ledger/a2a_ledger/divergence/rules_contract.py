@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import authority_of, origin_of, url_difference, wire_url
-from a2a_ledger.divergence.cut import location_is_cut, url_is_cut
+from a2a_ledger.divergence.cut import cut_location, cut_url, may_be_at
+from a2a_ledger.divergence.finding import CUT
 from a2a_ledger.divergence.reading import REDIRECTS, is_of_another, leg_of, members, number, text
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _SLASH = "trailing-slash"
 
 def request_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     """Hold a request of ours against the frozen contract; behind a proxy, against all that its card offers."""
-    cut = matter.readings.heeds_cuts and url_is_cut(matter.record)
+    cut = matter.readings.heeds_cuts and _may_be_within(cut_url(matter.record), frozen, matter.profile)
     if frozen.for_many and matter.case.sent is not None and (cut or _is_offered(matter, frozen)):
         return
     agreed = _agreed(matter, frozen)
@@ -156,24 +157,31 @@ def _major(version: str) -> int:
 
 
 def _redirect(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
-    """The peer sends us elsewhere; a slash more or less is its own spelling of its own place."""
+    """The peer sends us elsewhere; a slash more or less is its own spelling of its own place.
+
+    Where what is left of the place after a cut may be ours, it is suspected.
+    """
     target = leg_of(matter.record).redirect
-    if matter.readings.heeds_cuts and location_is_cut(matter.record):
+    hidden = matter.readings.heeds_cuts and _may_be_within(cut_location(matter.record), frozen, matter.profile)
+    if target is None or not frozen.interface["url"]:
         return
-    if target is None or not frozen.interface["url"] or _stands(target, frozen, matter.profile) != "outside":
+    if not hidden and _stands(target, frozen, matter.profile) != "outside":
         return
     observed: dict[str, Json] = {
         "frozen_url": frozen.interface["url"],
         "redirected_to": origin_of(target)[:256],
     }
-    yield matter.finding("interface-drift", about="peer", subject="interface", observed=observed)
+    if hidden:
+        observed[CUT] = "location"
+    certainty = "suspected" if hidden else "certain"
+    yield matter.finding("interface-drift", about="peer", subject="interface", observed=observed, certainty=certainty)
 
 
 def _drifted(matter: Matter, frozen: Frozen, *, cut: bool) -> Iterator[Finding]:
     """A request of ours leaves the frozen interface; by a slash at the end alone, that is no more than suspected.
 
-    A url that something was cut out of may be any; where it is the place that the peer sent us to, who left the
-    interface cannot be told.
+    `cut`: what is left of the url after a cut may be within. Where something was cut out of the place that the peer
+    sent us to, and it is not seen to be this one, who left the interface cannot be told.
     """
     drift = _drift(matter, frozen, cut=cut)
     url, sent_to = text(matter.record.data, "url") or "", matter.told.redirect
@@ -218,6 +226,19 @@ def _stands(url: str, frozen: Frozen, profile: Profile) -> str:
     return _place_of(url, frozen.interface["url"], frozen.interface["binding"], profile)
 
 
+def _may_be_within(url: str | None, frozen: Frozen, profile: Profile) -> bool:
+    """Say whether a url that something was cut out of may be within the frozen interface; None: no such url."""
+    used = frozen.interface
+    places = [(used["url"], used["binding"])]
+    if frozen.for_many:
+        listed = (frozen.contract or {}).get("interfaces")
+        offered = map(members, listed if isinstance(listed, list) else [])
+        places += [(text(one, "url") or "", text(one, "binding") or "") for one in offered]
+    return url is not None and any(
+        may_be_at(url, base, binding.upper()) for one, binding in places for base in _bases(one, profile)
+    )
+
+
 def _is_offered(matter: Matter, frozen: Frozen) -> bool:
     """Say whether a request uses an interface that the frozen card lists, be it another than that of the first send."""
     data = matter.record.data
@@ -257,17 +278,27 @@ def _place_of(url: str, interface: str, binding: str, profile: Profile) -> str:
     place, base = _place(url), _place(interface)
     if binding.upper() == "GRPC" and authority_of(url) == authority_of(interface):
         return "within"
-    bases, exact = {base}, {_wire(interface)}
+    bases, exact = _bases(interface, profile), {_wire(interface)}
     for alias in profile.aliases:
         stood = _place(alias.frozen)
         if base == stood or base.startswith(stood + "/"):
-            bases.add(_place(alias.seen) + base.removeprefix(stood))
             exact.add(_wire(alias.seen) if base == stood else _place(alias.seen) + _wire(interface).removeprefix(stood))
     if binding.upper() == "JSONRPC":
         if _wire(url) in exact:
             return "within"
         return _SLASH if place in bases else "outside"
     return "within" if any(place == one or place.startswith((one + "/", one + ":")) for one in bases) else "outside"
+
+
+def _bases(interface: str, profile: Profile) -> set[str]:
+    """Return the place of an interface, and what the profile calls the same."""
+    base = _place(interface)
+    found = {base}
+    for alias in profile.aliases:
+        stood = _place(alias.frozen)
+        if base == stood or base.startswith(stood + "/"):
+            found.add(_place(alias.seen) + base.removeprefix(stood))
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
 from a2a_ledger.divergence.cut import has_holes, header_is_cut
-from a2a_ledger.divergence.reading import headers_of, leg_of, members, number, text, texts
+from a2a_ledger.divergence.finding import CUT
+from a2a_ledger.divergence.reading import TILDE, headers_of, leg_of, members, number, text, texts
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.wire import INTERRUPTED
 from a2a_ledger.wire.demand import Demand, challenges
@@ -97,7 +98,7 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
     leg, offered = leg_of(record), _Offer(frozen)
     allowed_any = number(record.data, "status") in _REFUSED or leg.state_read == "auth-required"
     read = _read(record, leg, matter.readings)
-    shown = [one for one in read if not (matter.readings.heeds_cuts and _is_cut(record, one))]
+    shown = _whole(record, read) if matter.readings.heeds_cuts else list(read)
     demands = [demand for demand in shown if _is_demand(demand, offered, allowed_any=allowed_any)]
     outside = [demand for demand in demands if not offered.meets(demand)]
     if demands and len(outside) == len(demands):
@@ -105,8 +106,9 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
             named = demand.stated or demand.scheme in offered.table
             key = _may_ask_for_the_key(demand, offered)
             certain = (allowed_any or (named and not _may_be_an_echo(record, demand))) and not key
-            certain = certain and len(shown) == len(read)  # what was cut may be the frozen way
-            if certain or not matter.readings.by_stated_demand:
+            if certain and len(shown) < len(read):  # what was cut may be the frozen way
+                yield _asked(matter, offered, demand, certainty="suspected", cut="demand")
+            elif certain or not matter.readings.by_stated_demand:
                 yield _asked(matter, offered, demand)
             elif key or asked_class(demand) in _UNMISTAKABLE:
                 yield _asked(matter, offered, demand, certainty="suspected")
@@ -122,11 +124,12 @@ def _read(record: Record, leg: Leg, readings: Readings) -> tuple[Demand, ...]:
     return told + tuple(demand for demand in leg.challenge if demand.source != _CHALLENGE)
 
 
-def _is_cut(record: Record, demand: Demand) -> bool:
-    """Say whether redaction cut something out of the name of a scheme or of a scope."""
-    if not any("*" in name for name in (demand.scheme, *demand.scopes)):
-        return False
-    return header_is_cut(record, _CHALLENGE) if demand.source == _CHALLENGE else has_holes(record, "body")
+def _whole(record: Record, read: tuple[Demand, ...]) -> list[Demand]:
+    """Return what is asked for by a scheme and scopes that redaction cut nothing out of."""
+    if not (header_is_cut(record, _CHALLENGE) or has_holes(record, "body")):
+        return list(read)
+    other = set(leg_of(record, TILDE).challenge)
+    return [one for one in read if one in other]
 
 
 def _may_be_an_echo(record: Record, demand: Demand) -> bool:
@@ -153,7 +156,9 @@ def _may_ask(record: Record) -> bool:
     return (number(data, "status") or 0) >= _HTTP_ERROR
 
 
-def _asked(matter: Matter, offered: _Offer, demand: Demand, *, certainty: str = "certain") -> Finding:
+def _asked(
+    matter: Matter, offered: _Offer, demand: Demand, *, certainty: str = "certain", cut: str | None = None
+) -> Finding:
     scheme = demand.scheme or "scope"
     scopes = [scope[:LONGEST] for scope in demand.scopes[:_MOST]]
     named = matter.readings.in_subject
@@ -169,6 +174,7 @@ def _asked(matter: Matter, offered: _Offer, demand: Demand, *, certainty: str = 
             "scopes": [*scopes] or None,
             "shown_by": demand.source,
             "frozen": [*offered.names],
+            CUT: cut,
         },
     )
 

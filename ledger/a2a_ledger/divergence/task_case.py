@@ -164,7 +164,8 @@ class TaskCase:
         What was found live is not found once more in a file: the message in it may be a copy of that one.
         """
         before = self.reported.get((finding.rule, finding.certainty, finding.subject))
-        if finding.is_certain_breach and finding.rule != "interface-drift":
+        refused = finding.rejects and self.readings.heeds_cuts  # each time, or the second redirect would be followed
+        if refused or (finding.is_certain_breach and finding.rule != "interface-drift"):
             return not (self.readings.by_source and finding.basis == "import" and before == "live")
         return before is None
 
