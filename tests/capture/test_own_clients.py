@@ -80,7 +80,7 @@ def test_what_event_loops_that_have_ended_left_is_not_kept(open_ledger: OpenLedg
     for number in range(3):
         asyncio.run(use(number))
         gc.collect()
-    assert len(guard._own._loops) == 1  # pyright: ignore[reportPrivateUsage]
+    assert len(guard._own._loops) == 1  # pyright: ignore[reportPrivateUsage]  # how much is kept
     asyncio.run(guard.aclose())
 
 

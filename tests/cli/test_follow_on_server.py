@@ -7,7 +7,7 @@ import secrets
 import signal
 import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -202,12 +202,16 @@ def test_a_signal_ends_one_whose_server_does_not_answer(
     with following(ledger, "one") as one:
         until_holder(postgres, {"one"})
         server = int((postgres.folder / "data" / "postmaster.pid").read_text().split()[0])
-        stopped = [server, *tree(server)]
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        stopped = [server]
+        os.kill(server, signal.SIGSTOP)  # first, so that no process of it comes or goes meanwhile
         try:
+            for pid in tree(server):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.append(pid)
             time.sleep(1)  # it asks the server four times a second, so it waits for an answer now
             assert ended(one, number)[0] == code
         finally:
             for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
+                with suppress(ProcessLookupError):  # one that had ended, and that the server now lets go
+                    os.kill(pid, signal.SIGCONT)

@@ -230,7 +230,7 @@ def test_a_reader_behind_many_rows_holds_those_alone_that_changed_since(
     tasks.append(log.sent()[0])
     log.request(tasks[7])
     held: list[sqlite3.Connection] = []
-    plain = base._memory  # pyright: ignore[reportPrivateUsage]
+    plain = base._memory  # pyright: ignore[reportPrivateUsage]  # what one reader holds
 
     @contextmanager
     def noted(view: View) -> Generator[sqlite3.Connection]:

@@ -141,7 +141,7 @@ def task_verbs(place: Path) -> str:
     said: list[str] = []
     for words in (("tasks",), ("tasks", "--state", "failed"), ("show", task)):
         command = [sys.executable, "-c", _ENTRY, "--ledger", str(place), *words]
-        took = Took(lambda command=command: subprocess.run(command, check=True, capture_output=True))  # type: ignore[misc]
+        took = Took(lambda command=command: subprocess.run(command, check=True, capture_output=True))  # type: ignore[misc]  # a lambda with a default
         said.append(f"{words[0]} {_spelled(took.wall)}")
     return ", ".join(said)
 
