@@ -6,13 +6,15 @@ that it was frozen from, and the card fetches in its window. The order is the lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from a2a_ledger.codec import erased_versions
 from a2a_ledger.store.damage import gaps, has_lost_content, unopened
 from a2a_ledger.wire import INTERRUPTED, TERMINAL
+from a2a_ledger_projections.aborts import ABORT, after_abort, not_before
+from a2a_ledger_projections.rule_words import ABOUT, UNKNOWN
 from a2a_ledger_projections.stalls import stall_of
 from a2a_ledger_projections.states import ABORTED, ADOPTED, ANSWERED, INTENDED, RECEIVED, SENT
 from a2a_ledger_projections.view import text
@@ -116,9 +118,11 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
     at = {record.ver: record.c for record in own}
     erased = {at.get(ver) for record in own for ver in erased_versions(record)}
     changed = {n: said for n, record in shown.items() if (said := _changed(record, erased))}
+    lines = [_line(shown[n], card if shown[n] is capture else None, erased, changed) for n in sorted(shown)]
+    waits = not_before(own)
     return Story(
         row=row,
-        lines=[_line(shown[n], card if shown[n] is capture else None, erased, changed) for n in sorted(shown)],
+        lines=[replace(line, words=line.words + waits) if line.record.type == ABORT else line for line in lines],
         violations=findings,
         capture=capture,
         card=card,
@@ -129,8 +133,7 @@ def tell(store: Store, row: TaskRow, now: datetime) -> Story:
         who=_who(store, findings, contract, now),
         now=_served(row["state"])
         if any(record.data.get("side") == "server" for record in own)
-        else _advice(row, findings, contract, stall, stuck=stuck, tried=bool(_cancels(own)))
-        + _newer_card(row, card, shown.values()),
+        else _advice(row, findings, contract, stall, own, stuck=stuck) + _newer_card(row, card, shown.values()),
         damage=[*_missing(store, row, own), *(f"event {n} {said}" for n, said in sorted(changed.items()))],
     )
 
@@ -224,9 +227,12 @@ def _cancels(own: list[Record]) -> list[Record]:
 
 
 def _took(answer: Record) -> bool:
+    return answer.data.get("leg") != "error" and not _is_error(answer)
+
+
+def _is_error(answer: Record) -> bool:
     status = answer.data.get("status")
-    refused = answer.data.get("error_code") is not None or (isinstance(status, int) and status >= _HTTP_ERROR)
-    return answer.data.get("leg") != "error" and not refused
+    return answer.data.get("error_code") is not None or (isinstance(status, int) and status >= _HTTP_ERROR)
 
 
 def _who(store: Store, findings: list[Violation], contract: JsonObject | None, now: datetime) -> str:
@@ -236,16 +242,20 @@ def _who(store: Store, findings: list[Violation], contract: JsonObject | None, n
     ranked = sorted(findings, key=_rank)
     first = ranked[0]
     record = store.record(first.trigger)
-    _, words = describe(record)
-    if first.data.get("rule") == "weaker-authorization":
-        newer = f"the card of #{record.n}" if first.data.get("about") == "peer" else "a newer card"
-        words = f"the task ran under less than {newer} asks; not established: when it changed"
+    rule = text(first.data, "rule") or ""
+    words = ABOUT.get(rule, UNKNOWN)
+    if rule == "weaker-authorization":
+        words = (
+            words.replace("a newer card", f"the card of #{record.n}") if first.data.get("about") == "peer" else words
+        )
+    else:
+        words += f": {describe(record)[1]}"
     day = "" if record.at[:10] == now.astimezone(UTC).date().isoformat() else f"{record.at[:10]} "
     said = f"{_party(first)}, #{record.n} at {day}{record.at[11:19]}Z, {text(first.data, 'certainty')}: {words}"
-    if first.data.get("rule") == "auth-demand":
+    if rule == "auth-demand":
         said += f"; the frozen contract offers {', '.join(offers(contract)) or 'no scheme'}"
     else:
-        said += f" ({text(first.data, 'rule')})"
+        said += f" ({rule})"
     earlier = min(findings, key=lambda v: v.trigger)
     if earlier.trigger < first.trigger:
         said += f". First sign #{earlier.trigger} ({text(earlier.data, 'rule')}, {text(earlier.data, 'certainty')})"
@@ -274,12 +284,14 @@ def _advice(  # noqa: PLR0913 - what the advice rests on
     findings: list[Violation],
     contract: JsonObject | None,
     stall: Stall | None,
+    own: list[Record],
     *,
     stuck: bool,
-    tried: bool,
 ) -> str:
     """Say what can still be done, and that a card fetch while the task runs is a probe."""
     state = row["state"]
+    if state == ABORTED:
+        return after_abort(own)
     if not row["open"]:
         return _ADVICE_CLOSED.get(state, _ENDED if state in TERMINAL else _REFUSED)
     schemes = ", ".join(offers(contract)) or "no credential"
@@ -288,16 +300,26 @@ def _advice(  # noqa: PLR0913 - what the advice rests on
     elif _demand(findings) is not None:
         way = (
             "a cancel was answered: poll the task to see whether it took"
-            if tried
+            if _cancels(own)
             else f"no cancel was tried: cancel the task, or ask the peer to accept {schemes}"
         )
         said = f"the peer asks for what the frozen contract does not offer ({schemes}); {way}"
     elif state in INTERRUPTED:
         said = "the peer waits for input: answer it, or cancel"
     else:
-        said = _ADVICE_OPEN.get(state, "the task runs; it can be polled and cancelled")
+        said = _ADVICE_OPEN.get(state) or _runs(own)
     waits = "" if stall is None or stuck else f". STALLED: {'; '.join(reason.detail for reason in stall.reasons)}"
     return f"{said}. A card fetch now is a probe: use `card show URL --diagnostic`{waits}"
+
+
+def _runs(own: list[Record]) -> str:
+    """Say that the task runs, or that the peer's last word was an error and leaves that open."""
+    arrived = [r for r in own if r.type == "message.recorded.v1" and r.data.get("direction") == "in"]
+    answers = [r for r in arrived if r.data.get("leg") != "stream-end"]
+    if answers and _is_error(answers[-1]):
+        _, words = describe(answers[-1])
+        return f"the peer's last answer, #{answers[-1].n}, is an error ({words}): a poll tells whether the task runs"
+    return "the task runs; it can be polled and cancelled"
 
 
 def _newer_card(row: TaskRow, card: Record | None, shown: Iterable[Record]) -> str:
@@ -334,8 +356,6 @@ _ENDED = "the task has ended; replay it, or export the evidence"
 _REFUSED = "the peer refused the send, so it has no such task. A new send is a new task"
 _ADVICE_CLOSED = {
     INTENDED: "nothing has left; the send can still be made or dropped",
-    ABORTED: "nothing was sent; build the client again to take the new contract on (`decide` says whether a person has "
-    "to accept it first)",
     ANSWERED: _ENDED,
 }
 _ADVICE_SERVED = {

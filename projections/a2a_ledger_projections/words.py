@@ -147,7 +147,9 @@ def _decided(record: Record) -> tuple[str, str]:
     inputs = data.get("inputs")
     age = card_age(inputs) if isinstance(inputs, dict) else None
     words += f": card {age:.1f} s old" if age is not None else ""
-    return "decided", f"{words}; at stake: {text(data, 'at_stake')}"
+    words += f"; at stake: {text(data, 'at_stake')}"
+    again = data.get("retry_after")
+    return "decided", words if again is None else f"{words}; try again after {again} s"
 
 
 def card_age(inputs: JsonObject) -> float | None:

@@ -77,7 +77,8 @@ def test_show_opens_with_who_since_and_now(run: Run, ledger: Path) -> None:
     assert first.startswith("T1 (")
     assert "at vendor.example: input-required for " in first
     assert first.endswith("STUCK: cannot go on, cannot be cancelled.")
-    assert who.startswith("WHO      the peer, #13 at 2026-09-14 09:00:09Z, certain: TLS alert certificate_required")
+    assert who.startswith("WHO      the peer, #13 at 2026-09-14 09:00:09Z, certain: the peer asked for a ")
+    assert "credential outside of the frozen contract: TLS alert certificate_required" in who
     assert "the frozen contract offers oauth. First sign #11 (auth-demand, suspected)" in who
     assert now.startswith("NOW      ask the peer to accept oauth or to cancel.")
     assert lines[3].split(maxsplit=3) == [

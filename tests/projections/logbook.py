@@ -125,7 +125,7 @@ class Logbook:
         )
         return self.add(event, f"peer:{peer}", blobs={"body": body} if body is not None else None)
 
-    def decide(self, task: str, *, card: Ref | None = None) -> Appended:
+    def decide(self, task: str, *, card: Ref | None = None, retry_after: int | None = None) -> Appended:
         """Record a decision to proceed."""
         inputs: JsonObject = {
             "now": "2026-09-14T09:00:01.900000Z",
@@ -161,6 +161,7 @@ class Logbook:
             inputs=inputs,
             rules="freshness/1",
             card=card,
+            retry_after=retry_after,
         )
         return self.add(event, f"task:{task}")
 
@@ -188,11 +189,9 @@ class Logbook:
         )
         return self.add(event, f"task:{task}", blobs={"contract": CONTRACT})
 
-    def abort(self, task: str) -> Appended:
-        """Stop a send on a changed contract."""
-        event = SendAborted(
-            peer=PEER, reason="contract-changed", card_gets=1, requests=0, old_hash=OAUTH, new_hash=MTLS, form=FORM
-        )
+    def abort(self, task: str, *, reason: str = "contract-changed") -> Appended:
+        """Stop a send, on a changed contract or for another reason."""
+        event = SendAborted(peer=PEER, reason=reason, card_gets=1, requests=0, old_hash=OAUTH, new_hash=MTLS, form=FORM)
         return self.add(event, f"task:{task}")
 
     def request(self, task: str, method: str = "SendMessage", *, message_id: str | None = "m1") -> Appended:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_ledger.divergence import RULES
 from a2a_ledger.store import Appended
 from a2a_ledger_projections.lookup import find_task
+from a2a_ledger_projections.rule_words import ABOUT
 from a2a_ledger_projections.timeline import Story, tell
 
 from .logbook import CARD, CONTRACT, ENDPOINT, OAUTH, PEER, START
@@ -39,7 +41,8 @@ def test_the_stuck_case_tells_who_since_when_and_that_nothing_can_be_done(log: L
     assert story.stuck
     assert (story.row["state"], story.lasting) == ("input-required", 4 * 3600 + 12 * 60.0)
     assert story.who == (
-        "the peer, #9 at 09:00:09Z, certain: TLS alert certificate_required, no HTTP answer; "
+        "the peer, #9 at 09:00:09Z, certain: the peer asked for a credential outside of the frozen contract: "
+        "TLS alert certificate_required, no HTTP answer; "
         "the frozen contract offers oauth. First sign #7 (auth-demand, suspected)"
     )
     assert story.now.startswith("ask the peer to accept oauth or to cancel. A card fetch now is a probe")
@@ -152,6 +155,60 @@ def test_what_can_be_done_in_each_other_state(log: Logbook) -> None:
         f"{soon(working)}. STALLED: nothing new from the peer in working since #{log.store.size() - 1}"
     )
     assert story_of(log, working).who == "nobody that a rule of this version can name"
+
+
+@pytest.mark.parametrize(
+    ("reason", "retry_after", "now"),
+    [
+        ("flapping", 540, "nobody knows which one it keeps: send again, not before 2026-09-14T09:09:00Z"),
+        ("sibling-submitted", 17, "poll that one, then send again, not before 2026-09-14T09:00:17Z"),
+        ("sibling-submitted", None, "poll that one, then send again"),
+        ("undecidable", None, "and build the client again when it can be"),
+        ("version-skew", None, "send with a client that does"),
+        ("version-not-stated", None, "ask the peer to state it"),
+        ("refetch-failed", None, "send again when the peer serves it"),
+        ("of-a-later-version", None, "nothing was sent; of-a-later-version: `decide` says what stands now"),
+    ],
+)
+def test_what_can_be_done_after_an_abort_is_told_by_its_reason(
+    log: Logbook, reason: str, retry_after: int | None, now: str
+) -> None:
+    task = log.task()
+    log.decide(task, retry_after=retry_after)
+    log.abort(task, reason=reason)
+    story = story_of(log, task)
+    assert story.now.startswith("nothing was sent; ")
+    assert story.now.endswith(now)
+    assert "take the new contract on" not in story.now
+    decided, aborted = (line.words for line in story.lines)
+    assert decided.endswith(f"; try again after {retry_after} s" if retry_after else "at stake: authorization")
+    assert ("not before" in aborted) == (retry_after is not None)
+
+
+def test_an_error_as_the_last_word_leaves_open_whether_the_task_runs(log: Logbook) -> None:
+    task, _, request = log.sent()
+    log.answer(task, "working", answers=request, leg="stream-event")
+    failed = log.answer(
+        task, None, answers=request, leg="stream-event", task_id=None, message_id=None, error_code=-32603
+    )
+    log.answer(task, None, answers=request, leg="stream-end", task_id=None, message_id=None, sequence=2)
+    assert story_of(log, task).now.startswith(
+        f"the peer's last answer, #{failed.n}, is an error (error -32603): a poll tells whether the task runs. "
+    )
+    poll = log.request(task, "GetTask")
+    log.answer(task, "working", answers=poll, method="GetTask")
+    assert story_of(log, task).now.startswith("the task runs; it can be polled and cancelled. ")
+
+
+def test_every_rule_says_what_its_finding_is_about(log: Logbook) -> None:
+    assert set(ABOUT) == set(RULES)
+    task, _, request = log.sent()
+    answer = log.answer(task, "working", answers=request)
+    log.finding("auth-not-exercised", answer, task=task, rule_class="authorization")
+    assert story_of(log, task).who == (
+        f"the peer, #{answer.n} at 09:00:04Z, certain: the contract demands a credential, the request carried none, "
+        "and the peer took it: T1 working  pin unacknowledged (auth-not-exercised)"
+    )
 
 
 def test_certain_findings_come_before_claimed_and_suspected_ones(log: Logbook) -> None:
