@@ -171,9 +171,9 @@ async def test_what_a_large_send_says_is_digested_in_a_thread(
     sent["params"]["message"]["parts"] = [{"text": "a word and so on, " * 20_000}]
     threads: list[threading.Thread] = []
 
-    def noted(body: bytes, *, starred: bool = False) -> str | None:
+    def noted(body: bytes, *, other: bytes | None = None) -> str | None:
         threads.append(threading.current_thread())
-        return message_digest(body, starred=starred)
+        return message_digest(body, other=other)
 
     for place in (leaving, attribution):
         monkeypatch.setattr(place, "message_digest", noted)
@@ -189,9 +189,9 @@ async def test_what_was_sent_before_under_the_same_id_is_digested_in_a_thread(
 ) -> None:
     ledger, sent, threads = open_ledger(), message("m1"), list[threading.Thread]()
 
-    def noted(body: bytes, *, starred: bool = False) -> str | None:
+    def noted(body: bytes, *, other: bytes | None = None) -> str | None:
         threads.append(threading.current_thread())
-        return message_digest(body, starred=starred)
+        return message_digest(body, other=other)
 
     monkeypatch.setattr(resends, "message_digest", noted)
     for text in ("a word and so on, " * 20_000, again):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
+from a2a_ledger.capture.redact import withhold
 from a2a_ledger.card import read_card
 from a2a_ledger.codec import Content, draft, read_record, seal, stream_tag
 from a2a_ledger.contract import TERMS_FORM, contract_of, default_profile
@@ -39,7 +40,7 @@ from a2a_ledger.wire import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from a2a_ledger.codec import Draft, Record
+    from a2a_ledger.codec import Draft, Record, Withheld
     from a2a_ledger.contract import Profile
     from a2a_ledger.divergence import Finding
     from a2a_ledger.events import Credential, Interface, Json, JsonObject, Ref
@@ -142,6 +143,16 @@ def artifact(text: str, *, name: str = "A1", append: bool = False, last: bool = 
 def made(*texts: str, name: str = "A1") -> list[Json]:
     """Return the artifacts of a Task: one, with a part a text."""
     return [{"artifactId": name, "parts": [{"text": text} for text in texts]}]
+
+
+def starred(body: bytes, *cut: str) -> Content:
+    """Return a body with these texts withheld."""
+    parts: list[bytes | Withheld] = []
+    for text in cut:
+        before, found, body = body.partition(text.encode())
+        assert found, f"expected {text} in what is left of the body"
+        parts += [before, *withhold(text.encode())]
+    return Content((*parts, body))
 
 
 @dataclass
@@ -386,8 +397,12 @@ class Story:
         wrapped: bool = True,
         body: bytes | None = None,
         how: str = "live",
+        cut: Sequence[str] = (),
     ) -> Record:
-        """Record an answer: a result as the request's method has it, an error, or a body as it stands."""
+        """Record an answer: a result as the request's method has it, an error, or a body as it stands.
+
+        `cut`: texts that are withheld out of the body, in their order in it.
+        """
         leg = self._legs[request.c]
         if body is None and error is not None:
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode()
@@ -395,13 +410,16 @@ class Story:
             sent = leg.method_spelled in {"SendMessage", "SendStreamingMessage"}
             is_plain = sent and wrapped and result is not None and "id" in result
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": result} if is_plain else result}).encode()
+        stored = starred(body, *cut)
+        for one in cut:
+            body = body.replace(one.encode(), b"*" * len(one.encode()), 1)
         read = parse_response(leg, status, headers, body)
         kept: dict[str, Content | bytes] = {
             f"header.{index:02}": json.dumps([name.lower(), value], separators=(",", ":")).encode()
             for index, (name, value) in enumerate(headers)
         }
         event = _message(read, "in", url=leg.url, answers=request.ref, peer=cast("str", request.data["peer"]))
-        return self.add(event, request.stream, {"body": body, **kept}, how)
+        return self.add(event, request.stream, {"body": stored, **kept}, how)
 
     def stream_event(self, request: Record, payload: JsonObject, sequence: int = 0) -> Record:
         """Record one server-sent event, as it came: with its framing."""

@@ -9,8 +9,6 @@ import httpx
 import pytest
 
 from a2a_ledger import Guard
-from a2a_ledger.capture.redact import withhold
-from a2a_ledger.codec import Content
 from a2a_ledger.divergence.cut import HIDDEN, may_be_at, may_be_same
 from a2a_ledger.divergence.reading import contents_of
 from a2a_ledger.errors import ContractDivergenceError
@@ -18,13 +16,14 @@ from a2a_ledger.events import MessageRecorded
 from a2a_ledger_projections.verifier import follower
 from tests.capture.conftest import only, open_ledger
 from tests.capture.peer import CARD_URL, URL, Peer, card, message
-from tests.divergence.story import PEER, Story, said, task
+from tests.divergence.story import PEER, Story, made, said, starred, task
 from tests.divergence.story import card as story_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from a2a_ledger.capture.redact import Redactor
+    from a2a_ledger.events import Json
     from tests.capture.conftest import OpenLedger
 
 __all__ = ["open_ledger"]
@@ -255,15 +254,6 @@ def begun() -> Story:
     return story
 
 
-def starred(body: bytes, *texts: str) -> Content:
-    """Return a body with these texts withheld."""
-    parts: list[Any] = []
-    for text in texts:
-        before, _, body = body.partition(text.encode())
-        parts += [before, *withhold(text.encode())]
-    return Content((*parts, body))
-
-
 def test_two_messages_whose_ids_were_withheld_are_not_one_with_two_contents() -> None:
     story = begun()
     history = [said("id-1", "one"), said("id-2", "another")]
@@ -279,11 +269,60 @@ def test_two_messages_whose_ids_were_withheld_are_not_one_with_two_contents() ->
 def test_an_id_that_a_secret_was_cut_out_of_is_no_other_id() -> None:
     story = begun()
     story.bind(story.answer(story.ask(), task("working", context="C-abcdef")))
-    story.answer(story.ask("GetTask", task_id="T1"), task("working", context="C-******"))
+    answered_cut(story, "abcdef", context="C-abcdef")
     assert story.findings() == []
     assert [one.rule for one in story.findings(rule_set="1")] == ["identity-swap"]  # as it was released
-    story.answer(story.ask("GetTask", task_id="T1"), task("working", context="D-******"))
+    answered_cut(story, "xxxxxx", context="D-xxxxxx")
     assert [one.rule for one in story.findings()] == ["identity-swap"]
+
+
+def test_an_id_that_was_cut_once_is_the_same_in_whole_later() -> None:
+    story = begun()
+    answered_cut(story, "abcdef", context="C-abcdef")
+    story.answer(story.ask("GetTask", task_id="T1"), task("working", context="C-abcdef"))
+    assert story.findings() == []
+
+
+@pytest.mark.parametrize("echo", [None, "secret"])
+@pytest.mark.parametrize("ids", [{"context": "********"}, {"task_id": "**"}])
+def test_stars_that_the_peer_wrote_are_another_id(ids: dict[str, str], echo: str | None) -> None:
+    story = begun()
+    story.bind(story.answer(story.ask(), task("working", context="C-abcdef")))
+    told = {"task_id": "T1", "context": "C-abcdef", **ids}
+    if echo is None:
+        answered_cut(story, **told)
+    else:
+        answered_cut(story, echo, **told, metadata={"x": echo})
+    assert [one.rule for one in story.findings()] == ["identity-swap"]
+
+
+def test_a_star_and_an_echo_beside_it_hide_no_rewritten_artifact() -> None:
+    story = begun()
+    story.bind(story.answer(story.ask(), task("completed", artifacts=made("total: 100 EUR"))))
+    answered_cut(story, "secret", state="completed", metadata={"x": "secret"}, artifacts=made("total: 900 EUR *"))
+    assert [one.rule for one in story.findings()] == ["artifact-rewritten"]
+
+
+@pytest.mark.parametrize("cut", ["ROLE_AGENT", "AGENT", "role", "parts", "text", "messageId", "history", "y"])
+def test_a_cut_in_a_history_that_was_shown_before_is_no_other_history(cut: str) -> None:
+    story, history = begun(), [said("a1", "x"), said("a2", "y")]
+    story.bind(story.answer(story.ask(), task("working", history=[*history])))
+    answered_cut(story, f"{cut}", history=[*history])
+    assert story.findings() == []
+
+
+def test_two_names_that_were_cut_are_not_one() -> None:
+    story = begun()
+    answered_cut(story, "one", "two", metadata={"one": 1, "two": 2})
+    assert story.findings() == []
+
+
+def answered_cut(
+    story: Story, *cut: str, state: str = "working", task_id: str = "T1", context: str = "C1", **others: Json
+) -> None:
+    """Answer a poll with a task out of which these texts were cut."""
+    told = task(state, task_id=task_id, context=context, **others)
+    story.answer(story.ask("GetTask", task_id="T1"), told, cut=cut)
 
 
 @pytest.mark.parametrize(
@@ -299,4 +338,5 @@ def test_an_id_that_a_secret_was_cut_out_of_is_no_other_id() -> None:
     ],
 )
 def test_what_is_left_of_two_texts_may_be_of_one(one: str, other: str, *, same: bool) -> None:
-    assert may_be_same(one, other) == may_be_same(other, one) == same
+    assert may_be_same(one, other, {one, other}) == may_be_same(other, one, {one, other}) == same
+    assert may_be_same(one, other, ()) == (one == other)

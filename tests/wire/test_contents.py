@@ -213,12 +213,39 @@ def test_what_the_sdk_of_0_3_keeps_of_a_file_in_two_ways() -> None:
     assert content_of(kept).is_as(content_of(BOTH))
 
 
-@pytest.mark.parametrize("starred", [True, False])
-def test_a_text_with_a_secret_starred_out_is_not_compared(starred: bool) -> None:
-    body = b'{"message":{"messageId":"m1","role":"agent","parts":[{"text":"key ****"}]}}'
-    said = answer_contents(body, 200, starred=starred).message
+@pytest.mark.parametrize(
+    ("other", "id_read", "is_compared"),
+    [
+        (None, "m**", True),
+        (b'{"message":{"messageId":"m**","role":"a*","parts":[{"text":"key ****"}],"x":"~"}}', "m**", True),
+        (b'{"message":{"messageId":"m**","role":"a*","parts":[{"text":"key ~~~~"}],"x":"*"}}', "m**", False),
+        (b'{"message":{"messageId":"m**","role":"a~","parts":[{"text":"key ****"}],"x":"*"}}', "m**", False),
+        (b'{"message":{"messageId":"m~~","role":"a*","parts":[{"text":"key ****"}],"x":"*"}}', None, True),
+    ],
+)
+def test_a_text_that_was_cut_is_not_compared(other: bytes | None, id_read: str | None, *, is_compared: bool) -> None:
+    body = b'{"message":{"messageId":"m**","role":"a*","parts":[{"text":"key ****"}],"x":"*"}}'
+    said = answer_contents(body, 200, other=other).message
     assert said is not None
-    assert (said.digest is None) == starred
+    assert (said.id, said.digest is not None) == (id_read, is_compared)
+
+
+@pytest.mark.parametrize(
+    ("cut", "is_compared"),
+    [
+        ('"****":"agent","parts":[{"text":"x"}]', False),
+        ('"role":"agent","*****":[{"text":"x"}]', False),
+        ('"role":"agent","parts":[{"****":"x"}]', False),
+        ('"role":"agent","parts":[{"text":"x"}],"****":1', True),
+        ('"role":"agent","parts":[{"text":"x","metadata":{"****":"****"}}]', True),
+        ('"role":"agent","parts":[{"data":{"****":1}}]', False),
+    ],
+)
+def test_a_message_whose_members_were_cut_is_not_compared_without_them(cut: str, *, is_compared: bool) -> None:
+    body = f'{{"message":{{"messageId":"m1",{cut}}}}}'.encode()
+    said = answer_contents(body, 200, other=body.replace(b"*", b"~")).message
+    assert said is not None
+    assert (said.digest is not None, said.is_empty) == (is_compared, False)
 
 
 def test_bounds_of_a_task() -> None:

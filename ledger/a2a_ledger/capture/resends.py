@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.codec import Hole
-from a2a_ledger.divergence.reading import content
+from a2a_ledger.divergence.reading import body_cut, content
 from a2a_ledger.wire import message_digest
 
 if TYPE_CHECKING:
@@ -51,5 +50,4 @@ def resent_task(reader: LogReader, peer: str, message_id: str, said: str | None)
 
 
 def _said(record: Record) -> str | None:
-    starred = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
-    return message_digest(content(record, "body") or b"", starred=starred)
+    return message_digest(content(record, "body") or b"", other=body_cut(record))

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING
 
 from a2a_ledger.address import authority_of, host_spellings, origin_of, wire_url
 from a2a_ledger.codec import Hole
-from a2a_ledger.divergence.reading import STAR, TILDE, content, json_object, leg_of, texts_of_header
+from a2a_ledger.divergence.reading import (
+    STAR,
+    TILDE,
+    content,
+    is_inbound,
+    json_object,
+    leg_of,
+    request_leg_of,
+    text,
+    texts_of_header,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from a2a_ledger.codec import Part, Record
 
@@ -120,14 +130,24 @@ def hides_history_length(record: Record) -> bool:
     return url_is_cut(record) or any(b"*" in name or b"istoryLength" in name for name in names)
 
 
-def may_be_same(one: str, other: str) -> bool:
-    """Say whether two texts are one, for all that is left of them."""
+def cut_ids(record: Record) -> tuple[str, ...]:
+    """Return which of a message's ids something was cut out of; in another one a star is the peer's own."""
+    named = [text(record.data, name) or "" for name in ("task_id", "context_id")]
+    if "*" not in "".join(named) or not (has_holes(record, "body") or has_holes(record, "url")):
+        return ()
+    read = leg_of if is_inbound(record) else request_leg_of
+    first, second = read(record), read(record, TILDE)
+    read_twice = ((first.task_id, second.task_id), (first.context_id, second.context_id))
+    return tuple(one for one, twice in zip(named, read_twice, strict=True) if "*" in one and set(twice) != {one})
+
+
+def may_be_same(one: str, other: str, cut: Container[str]) -> bool:
+    """Say whether two texts are one, for all that is left of those that were `cut`."""
     if one == other:
         return True
-    if "*" not in one and "*" not in other:
-        return False
     a, b = one.encode("utf-8", "replace"), other.encode("utf-8", "replace")
-    return len(a) == len(b) and all(x == y or _STAR in {x, y} for x, y in zip(a, b, strict=True))
+    wild = (_STAR if one in cut else -1, _STAR if other in cut else -1)
+    return len(a) == len(b) and all(x == y or x == wild[0] or y == wild[1] for x, y in zip(a, b, strict=True))
 
 
 def _roles(record: Record, name: str) -> list[str]:

@@ -245,18 +245,24 @@ def request_leg_of(record: Record, sign: str = STAR) -> Leg:
     return parse_request(text(data, "http_method") or "POST", url, headers, body)
 
 
+def body_cut(record: Record) -> bytes | None:
+    """Return a body with another sign in its holes than `content` puts there; None: nothing was cut out of it."""
+    cut = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
+    return content(record, "body", TILDE) if cut else None
+
+
 def contents_of(record: Record, *, whole: bool = False) -> Contents:
-    """Read what a message record says; a text in it that has a secret starred out is not compared with anything.
+    """Read what a message record says; a text in it that something was cut out of is not compared with anything.
 
     `whole` tells the kind also of an answer in which there is nothing to compare.
     """
     body = content(record, "body") or b""
-    starred = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
+    other = body_cut(record)
     if not is_request(record):
         framed = record.data.get("leg") == "stream-event"
-        return answer_contents(body, number(record.data, "status"), framed=framed, starred=starred, whole=whole)
+        return answer_contents(body, number(record.data, "status"), framed=framed, other=other, whole=whole)
     if text(record.data, "method") in SENDS or b"istory" in body:
-        return request_contents(body, starred=starred)
+        return request_contents(body, other=other)
     return SILENCE
 
 

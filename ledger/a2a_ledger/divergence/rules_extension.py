@@ -53,4 +53,4 @@ def extension_dropped(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
 
 def _is_among(uri: str, asked: set[str]) -> bool:
     """Say whether an extension is asked for; what is secret in a uri has `*` for each octet of it in the record."""
-    return any(may_be_same(uri, one) for one in asked)
+    return any(may_be_same(uri, one, {uri, one}) for one in asked)

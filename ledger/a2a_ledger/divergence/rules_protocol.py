@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.cut import may_be_same
+from a2a_ledger.divergence.cut import cut_ids, may_be_same
 from a2a_ledger.divergence.exchanges import REMEMBERED
 from a2a_ledger.divergence.reading import is_of_another, members, text
 from a2a_ledger.divergence.readings import LONGEST
@@ -105,7 +105,9 @@ def _swapped_in_push(matter: Matter) -> Iterator[Finding]:
 
 def _differ(matter: Matter, one: str, other: str) -> bool:
     """Say whether two ids are two, also where a secret was cut out of one of them."""
-    return one != other and not (matter.readings.heeds_cuts and may_be_same(one, other))
+    if one == other or not matter.readings.heeds_cuts:
+        return one != other
+    return not may_be_same(one, other, {*matter.case.cut_ids, *cut_ids(matter.record)})
 
 
 def _swap(matter: Matter, asked: Asked | None, what: str, expected: str, found: str) -> Finding:

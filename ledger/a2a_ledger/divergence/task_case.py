@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.cut import hides_history_length, location_is_cut
+from a2a_ledger.divergence.cut import cut_ids, hides_history_length, location_is_cut
 from a2a_ledger.divergence.exchanges import Asked, Ended, Said, remember
 from a2a_ledger.divergence.finding import RULE_SET, Evidence, evidence_of
 from a2a_ledger.divergence.reading import (
@@ -68,6 +68,8 @@ class TaskCase:
     contexts: dict[str, str] = field(default_factory=dict[str, str])
     peer_tasks: dict[str, None] = field(default_factory=dict[str, None])
     """Tasks of the peer that this one was bound to, or that the peer's answers named."""
+    cut_ids: dict[str, None] = field(default_factory=dict[str, None])
+    """Those of its ids, ours and the peer's, that redaction cut something out of."""
     told: dict[str, Told] = field(default_factory=dict[str, "Told"])
     """By source: live recording, and each file. No order between two of them is known."""
     reported: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
@@ -201,6 +203,8 @@ class TaskCase:
             return
         self.peer = self.peer or text(record.data, "peer") or ""
         self.imported = self.imported or record.how == "import"
+        for name in cut_ids(record):
+            remember(self.cut_ids, name, None)
         if is_request(record):
             self._request(record)
         elif is_inbound(record):

@@ -12,9 +12,10 @@ import hashlib
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeGuard, cast
 
 from a2a_ledger.wire.answer import unwrap
+from a2a_ledger.wire.cut_texts import Cut, both, lacks
 from a2a_ledger.wire.jsontext import lift, member, objects
 from a2a_ledger.wire.pieces import TEXT, Content, Piece, Running
 from a2a_ledger.wire.sse import data_of
@@ -84,7 +85,7 @@ _SPEAKS = re.compile(rb'"history"|"artifact|essage_?[Ii]d"|"final"|\\u')
 
 
 def answer_contents(
-    body: bytes, status: int | None, *, framed: bool = False, starred: bool = False, whole: bool = False
+    body: bytes, status: int | None, *, framed: bool = False, other: bytes | None = None, whole: bool = False
 ) -> Contents:
     """Return what an answer, a stream event or a push says.
 
@@ -92,29 +93,30 @@ def answer_contents(
         body: as recorded.
         status: HTTP status, if there is one.
         framed: it is the block of a stream event, with its framing.
-        starred: it was recorded with `*` in the place of secrets, so that a text with `*` in it may be
+        other: the same with another sign in its holes, where something was cut out of it: a text that was cut may be
             another one and is not compared.
         whole: tell the kind also of what holds nothing to compare.
     """
     if not whole and _SPEAKS.search(body) is None:
         return SILENCE
-    kind, inner, _ = unwrap(_result(_read(data_of(body) if framed else body), status))
+    bodies = [data_of(one) if framed else one for one in (body, other) if one is not None]
+    kind, inner, _ = unwrap(_result(_read_both(*bodies), status))
     if kind is None or not isinstance(inner, dict):
         return SILENCE
     if kind == "message":
-        return Contents(kind, message=_message(inner, starred=starred))
+        return Contents(kind, message=_message(inner))
     if kind == "artifact-update":
-        return Contents(kind, chunk=_artifact(member(inner, "artifact"), inner, starred=starred))
+        return Contents(kind, chunk=_artifact(member(inner, "artifact"), inner))
     said = member(member(inner, "status"), "message", "update")
-    spoken = _message(said, starred=starred) if isinstance(said, dict) else None
+    spoken = _message(said) if isinstance(said, dict) else None
     if kind != "task":
         return Contents(kind, status=spoken, final=inner.get("final") is True)
     listed = objects(member(inner, "history"))
-    found = (_artifact(one, {}, starred=starred) for one in objects(member(inner, "artifacts"))[:MOST_ARTIFACTS])
+    found = (_artifact(one, {}) for one in objects(member(inner, "artifacts"))[:MOST_ARTIFACTS])
     return Contents(
         kind,
         status=spoken,
-        history=tuple(_message(one, starred=starred) for one in listed[-MOST_MESSAGES:]),
+        history=tuple(_message(one) for one in listed[-MOST_MESSAGES:]),
         history_length=len(listed),
         artifacts=tuple(one for one in found if one is not None),
     )
@@ -137,9 +139,9 @@ def _result(value: Json, status: int | None) -> Json:
     return None if (status or 0) >= _HTTP_ERROR or isinstance(member(value, "error"), dict) else value
 
 
-def request_contents(body: bytes, *, starred: bool = False) -> Contents:
-    """Return what a request of ours says, in any binding; `starred` as of an answer."""
-    value = _read(body)
+def request_contents(body: bytes, *, other: bytes | None = None) -> Contents:
+    """Return what a request of ours says, in any binding; `other` as of an answer."""
+    value = _read_both(body, other)
     params = member(value, "params") if isinstance(value, dict) and "method" in value else value
     stated = member(member(params, "configuration"), "historyLength")
     asked = cast("object", member(params, "historyLength") if stated is None else stated)
@@ -148,16 +150,22 @@ def request_contents(body: bytes, *, starred: bool = False) -> Contents:
     listed = member(spoken, "extensions")
     return Contents(
         "request",
-        message=_message(spoken, starred=starred) if spoken else None,
+        message=_message(spoken) if spoken else None,
         extensions=tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else (),
         asked_history=int(asked) if isinstance(asked, float) and 0 <= asked < _MANY else None,
     )
 
 
-def message_digest(body: bytes, *, starred: bool = False) -> str | None:
+def message_digest(body: bytes, *, other: bytes | None = None) -> str | None:
     """Return a digest of what the message of a send says, in any binding; None: nothing that could be compared."""
-    said = request_contents(body, starred=starred).message
+    said = request_contents(body, other=other).message
     return None if said is None else said.digest
+
+
+def _read_both(body: bytes, other: bytes | None = None) -> Json:
+    """Read JSON, each text in it that was cut as a `Cut`."""
+    value = _read(body)
+    return value if other is None else both(value, _read(other))
 
 
 @lru_cache(maxsize=1)  # what one body says is looked at twice: for its contents, and for what is said again
@@ -216,19 +224,21 @@ _HTTP_ERROR = 400
 _MANY = 2**53
 
 
-def _message(value: JsonObject, *, starred: bool) -> MessageContent:
-    pieces = _pieces(member(value, "parts", "content"), starred=starred)
-    name = _id(member(value, "messageId"), starred=starred)
+def _message(value: JsonObject) -> MessageContent:
+    pieces = _pieces(member(value, "parts", "content"))
+    name = _id(member(value, "messageId"))
+    if isinstance(value.get("role"), Cut) or lacks(value, "role") or lacks(value, "parts", "content"):
+        return MessageContent(name, None)
     if not pieces:
         return MessageContent(name, None, pieces is not None)
     running = Running([Piece("role", _role(value.get("role"))), *pieces])
     return MessageContent(name, running.content())
 
 
-def _id(value: Json, *, starred: bool) -> str | None:
+def _id(value: Json) -> str | None:
     """Return an id; None: none, or one that something was cut out of, so that two may look like one."""
     name = lift(value, set())
-    return None if starred and name is not None and "*" in name else name
+    return None if isinstance(value, Cut) else name
 
 
 def _role(value: Json) -> str:
@@ -236,19 +246,19 @@ def _role(value: Json) -> str:
     return {"1.0": "user", "2.0": "agent"}.get(spelled, spelled)  # ProtoJSON also accepts enum numbers
 
 
-def _artifact(value: Json, update: JsonObject, *, starred: bool) -> ArtifactContent | None:
-    name = _id(member(value, "artifactId"), starred=starred)
+def _artifact(value: Json, update: JsonObject) -> ArtifactContent | None:
+    name = _id(member(value, "artifactId"))
     if name is None:  # A2A 0.1 numbers its artifacts, and a number is no identity
         return None
     return ArtifactContent(
         name,
-        _pieces(member(value, "parts"), starred=starred),
+        None if lacks(value, "parts") or lacks(update, "append") else _pieces(member(value, "parts")),
         append=update.get("append") is True,
         last=member(update, "lastChunk") is True,
     )
 
 
-def _pieces(parts: Json, *, starred: bool) -> tuple[Piece, ...] | None:
+def _pieces(parts: Json) -> tuple[Piece, ...] | None:
     """Return the pieces of a list of parts; None if one of them cannot be compared.
 
     ProtoJSON leaves an empty list out, so that no list and one without content are the same.
@@ -259,7 +269,7 @@ def _pieces(parts: Json, *, starred: bool) -> tuple[Piece, ...] | None:
     found: list[Piece] = []
     for part in listed:
         piece = _piece(part)
-        if piece.kind == _UNKNOWN or (starred and "*" in piece.value):
+        if piece.kind == _UNKNOWN:
             return None
         if piece.value:
             found.append(piece)
@@ -280,8 +290,8 @@ _NULL = Piece("data", "null")
 
 
 def _members(part: JsonObject) -> Iterator[Piece]:
-    """Read each member of a part that is content."""
-    if isinstance(text := part.get("text"), str):
+    """Read each member of a part that is content, and was not cut."""
+    if _is_whole(text := part.get("text")):
         yield Piece(TEXT, text)
     if "data" in part:
         inner = part["data"]
@@ -294,11 +304,15 @@ def _members(part: JsonObject) -> Iterator[Piece]:
     file = part.get("file")
     source = file if isinstance(file, dict) else part
     octets = member(source, "bytes", "fileWithBytes", "raw")
-    if isinstance(octets, str):
+    if _is_whole(octets):
         yield Piece("bytes", _octets(octets))
     place = member(source, "uri", "fileWithUri", "url")
-    if isinstance(place, str):
+    if _is_whole(place):
         yield Piece("uri", place)
+
+
+def _is_whole(value: Json) -> TypeGuard[str]:
+    return isinstance(value, str) and not isinstance(value, Cut)
 
 
 _STANDARD = str.maketrans("-_", "+/", "\t\n\r =")
@@ -318,14 +332,14 @@ def _octets(spelled: str) -> str:
 
 
 def _plain(value: Json | float, depth: int) -> str | None:
-    """Return a value as one text, numbers as the doubles that a protobuf Struct keeps; None: it is too deep."""
-    if depth > _DEEPEST:
+    """Return a value as one text, numbers as the doubles that a protobuf Struct keeps; None: too deep, or cut."""
+    if depth > _DEEPEST or isinstance(value, Cut):
         return None
     if isinstance(value, dict):
         members: list[str] = []
         for name in sorted(value):
             inner = _plain(value[name], depth + 1)
-            if inner is None:
+            if inner is None or isinstance(name, Cut):
                 return None
             members.append(f"{json.dumps(name)}:{inner}")
         return f"{{{','.join(members)}}}"
