@@ -19,6 +19,7 @@ from a2a_ledger.capture.arrival import Arrivals
 from a2a_ledger.capture.attribution import urls_of_interface
 from a2a_ledger.capture.builds import Builds
 from a2a_ledger.capture.card_identity import CREDENTIAL_HEADERS, key_of
+from a2a_ledger.capture.proxy.read_by import ReadByProgram, same
 from a2a_ledger.capture.proxy.readers import asking
 from a2a_ledger.capture.proxy.recalled import Recalled
 from a2a_ledger.wire import SENDS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from a2a_ledger.capture.bound import BoundCard
     from a2a_ledger.capture.desk import Desk
     from a2a_ledger.capture.peerview import KeptCard
+    from a2a_ledger.capture.proxy.read_by import Place
     from a2a_ledger.capture.proxy.readers import Client, Readers
     from a2a_ledger.capture.proxy.recalled import Recall
     from a2a_ledger.capture.reader import LogReader
@@ -38,27 +40,14 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Ref
     from a2a_ledger.wire import Headers, Leg
 
-    Place = tuple[str, str, str]
-    Cards = OrderedDict[Place, BoundCard | None]
-    """By where they lie; None: what was read there cannot be told."""
-    Connections = OrderedDict[str | None, Cards]
-
 _log = logging.getLogger(__name__)
 
 _PROGRAMS = 256
-_CONNECTIONS = 64
-"""Connections of one program whose cards are remembered."""
-
 _READS = 256
 """Newest card reads of one program that are looked at in the log; where there are more, nobody knows what they were."""
 
-_OTHER = "other"
-"""In the place of a connection: what was read on others, which are not remembered one by one."""
-
 _URLS = 1024
 """Urls of which it is remembered that they were looked up."""
-
-_ANYWHERE: Place = ("", "", "")
 
 given: ContextVar[Ref | None] = ContextVar("a2a_ledger_proxy_given", default=None)
 """The recorded answer about the card that this client is given; None: it is given none."""
@@ -82,19 +71,13 @@ class Clients:
         self._readers = readers
         self._recall = recall
         self._log = reader
-        self._read: OrderedDict[str, Connections] = OrderedDict()
+        self._read: OrderedDict[str, ReadByProgram] = OrderedDict()
 
     def reads(self, client: Client, bound: BoundCard) -> None:
         """Take note that a client is given a card, which is recorded."""
         reader = self._readers.of(client)
-        connections = self._of(reader.program)
-        cards = connections.setdefault(reader.connection, OrderedDict())
-        connections.move_to_end(reader.connection)
-        cards[bound.kept.key.place] = replace(bound, route=copy.copy(bound.route))  # that goes with newer credentials
-        cards.move_to_end(bound.kept.key.place)
-        for held in (connections, cards):
-            while len(held) > _CONNECTIONS:
-                held.popitem(last=False)
+        held = self._of(reader.program, noted=bound.kept.n)
+        held.take(reader.connection, bound.kept.key.place, replace(bound, route=copy.copy(bound.route)))
 
     def cards_of(self, client: Client, headers: Headers) -> list[BoundCard]:
         """Return the cards that a client may act on, newest first; none where that cannot be told.
@@ -104,16 +87,17 @@ class Clients:
             headers: of its request.
         """
         reader = self._readers.of(client)
-        connections = self._of(reader.program)
-        if reader.connection is not None and reader.connection in connections:
-            mine = list(reversed(connections[reader.connection].values()))
+        held = self._of(reader.program)
+        if reader.connection is not None and reader.connection in held.connections:
+            mine = list(reversed(held.connections[reader.connection].values()))
             return [bound for bound in mine if bound is not None] if None not in mine else []
-        read: list[tuple[Place, BoundCard, bool]] = []
-        for cards in reversed(connections.values()):
-            for place, bound in reversed(cards.items()):
-                if bound is None:
-                    return []
-                read.append((place, bound, bound.route is None or bound.route.carried_by(headers) >= 0))
+        known = held.all_read()
+        if known is None:
+            return []
+        read = [
+            (bound.kept.key.place, bound, bound.route is None or bound.route.carried_by(headers) >= 0)
+            for bound in known
+        ]
         own = {place for place, _, carried in read if carried}
         may_be_newer = any(name.lower() in CREDENTIAL_HEADERS for name, _ in headers)
         newest: OrderedDict[Place, BoundCard] = OrderedDict()
@@ -121,50 +105,76 @@ class Clients:
             if not carried and (place in own or not may_be_newer):
                 continue  # asked for by a caller with other credentials
             asked = bound if carried else replace(bound, route=None)  # it is not this request's way to ask
-            if not _same(newest.setdefault(place, asked), bound):
+            if not same(newest.setdefault(place, asked), bound):
                 return []
         return list(newest.values())
 
-    def _of(self, program: str) -> Connections:
-        """Return what one program read, from memory or from the log."""
+    def _of(self, program: str, noted: int = -1) -> ReadByProgram:
+        """Return what one program read, from memory and the log: another proxy over it may have handed out more.
+
+        Args:
+            program: its mark.
+            noted: log index of a fetch that is being taken note of.
+        """
         held = self._read.get(program)
         if held is None:
             held = self._read[program] = self._recorded(program)
             while len(self._read) > _PROGRAMS:
                 self._read.popitem(last=False)
+        else:
+            self._catch_up(program, held, noted)
         self._read.move_to_end(program)
         return held
 
-    def _recorded(self, program: str) -> Connections:
+    def _catch_up(self, program: str, held: ReadByProgram, noted: int) -> None:
+        """Take in what the log has of a program beyond what is in memory."""
+        newer = self._log.tagged_places(f"reader:{program}", after=held.position, limit=_READS)
+        missed = {n for n, _ in newer} - held.noted - {noted}
+        if missed:
+            records = self._log.tagged(f"reader:{program}", limit=len(newer), desc=True)
+            self._take(held, [record for record in records if record.n in missed])
+            held.unknown = held.unknown or len(newer) == _READS
+        if newer:
+            held.position = newer[0][0]
+            held.noted.clear()
+        if noted > held.position:
+            held.noted.add(noted)
+
+    def _recorded(self, program: str) -> ReadByProgram:
         """Return what the log says that a program read, as if it had been remembered since."""
         records = self._log.tagged(f"reader:{program}", limit=_READS, desc=True)
-        newest: dict[str | None, dict[Place, Record]] = {}
+        held = ReadByProgram(position=records[0].n if records else -1)
+        self._take(held, records)
+        held.unknown = held.unknown or len(records) == _READS or self._may_have_read_more(records)
+        return held
+
+    def _take(self, held: ReadByProgram, records: Sequence[Record]) -> None:
+        """Take note of recorded fetches, newest first: of those of one place on one connection the newest counts."""
+        newest: dict[tuple[str | None, Place], Record] = {}
         for record in records:
             if record.data.get("contract_hash") is not None:
-                connection = cast("str | None", record.data.get("connection"))
-                newest.setdefault(connection, {}).setdefault(key_of(record.data).place, record)
-        found: Connections = OrderedDict()
-        for connection in reversed([*newest][:_CONNECTIONS]):
-            places = reversed([*newest[connection].items()][:_CONNECTIONS])
-            found[connection] = OrderedDict((place, self._recall.card(record)) for place, record in places)
-        if len(records) == _READS and len(found) < _CONNECTIONS:
-            found[_OTHER] = OrderedDict({_ANYWHERE: None})
-            found.move_to_end(_OTHER, last=False)
-        if found and self._may_have_read_more(found):
-            found[_OTHER] = OrderedDict({_ANYWHERE: None})
-        return found
+                newest.setdefault(
+                    (cast("str | None", record.data.get("connection")), key_of(record.data).place), record
+                )
+        for (connection, place), record in reversed(newest.items()):
+            held.take(connection, place, self._recall.card(record))
 
-    def _may_have_read_more(self, found: Connections) -> bool:
+    def _may_have_read_more(self, records: Sequence[Record]) -> bool:
         """Say whether a program may have read more since, while the proxy enforced and took all clients for one."""
-        bounds = [bound for cards in found.values() for bound in cards.values() if bound is not None]
-        first = min((bound.kept.n for bound in bounds), default=-1)
-        tag = f"reader:{self._readers.everybody}"
+        read = [record for record in records if record.data.get("contract_hash") is not None]
+        if not read:
+            return False
+        first, tag = read[-1].n, f"reader:{self._readers.everybody}"
         if not self._log.tagged_places(tag, after=first, limit=1):
             return False
         since = [record for record in self._log.tagged(tag, limit=_READS, desc=True) if record.n > first]
-        known = {(bound.kept.key.place, bound.kept.contract_hash) for bound in bounds}
-        read = {(key_of(record.data).place, record.data.get("contract_hash")) for record in since}
-        return len(since) == _READS or not known.issuperset(one for one in read if one[1] is not None)
+        return len(since) == _READS or not _contracts(read).issuperset(_contracts(since))
+
+
+def _contracts(records: Sequence[Record]) -> set[tuple[Place, object]]:
+    """Return the contracts that were read, with where they lay."""
+    said = [(key_of(record.data).place, record.data.get("contract_hash")) for record in records]
+    return {one for one in said if one[1] is not None}
 
 
 class ClientBuilds(Builds):
@@ -273,7 +283,3 @@ class OneForAll(Arrivals):
             if bound.route is not None:
                 self._desk.cards.remember(bound.route)
         return bound, peer
-
-
-def _same(one: BoundCard, other: BoundCard) -> bool:
-    return (one.contract.hash, one.terms.hash) == (other.contract.hash, other.terms.hash)
