@@ -52,6 +52,8 @@ class LedgerStory(Story):
         if isinstance(event, MessageRecorded) and event.credential:
             key_id, _ = self.ledger.store.keys.redaction_key(event.peer)
             event = replace(event, credential=[{**mark, "k": key_id} for mark in event.credential])
+        if self.source:
+            event, how = replace(event, source_file=self.source, line=len(self.records) + 1, run=self.run), "import"
         made = self.ledger.draft(event, stream=self._stream(stream), blobs=blobs, how=how)
         (placed,) = self.ledger.append([made])
         record = self.ledger.store.record(placed.n)

@@ -8,12 +8,13 @@ of this (a client that polls) by what was answered, then in order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from a2a_ledger.divergence.reading import members, number, ref, text
-from a2a_ledger.reconcile.bodies import compare, digest, json_of, shown, shows_nothing
+from a2a_ledger.divergence.reading import members, number, text
+from a2a_ledger.reconcile.bodies import compare, digest, json_of, shows_nothing
+from a2a_ledger.reconcile.exchanges import IMPORTED, is_hidden, legs_of, told_once
 from a2a_ledger.reconcile.report import Difference, Legs
 
 if TYPE_CHECKING:
@@ -21,30 +22,12 @@ if TYPE_CHECKING:
 
     from a2a_ledger.codec import Record
     from a2a_ledger.reconcile.bodies import Likeness
+    from a2a_ledger.reconcile.exchanges import Exchange
     from a2a_ledger.reconcile.report import Weight
     from a2a_ledger.reconcile.side import TaskSide
 
+    _Way: TypeAlias = "Callable[[Sequence[Exchange], Sequence[Exchange]], list[tuple[Exchange, Exchange]]]"
     _Legs: TypeAlias = "tuple[Record | None, Record | None]"
-
-_SAID = frozenset({"response", "stream-event"})
-
-
-@dataclass(slots=True, eq=False)
-class Exchange:
-    """One request and what was answered to it, as one side recorded it."""
-
-    request: Record
-    answers: list[Record] = field(default_factory=list["Record"])
-    ended: Record | None = None
-    """How a stream, or the attempt to get an answer, ended; a fact of the side, no leg of the wire."""
-
-    @property
-    def complete(self) -> bool:
-        """Say whether this side says that nothing more was answered: one response, or a stream that ended by itself."""
-        if any(record.data.get("leg") == "response" for record in self.answers):
-            return True
-        end = self.ended
-        return end is not None and end.data.get("leg") == "stream-end" and not end.data.get("error_kind")
 
 
 class _Met(NamedTuple):
@@ -55,39 +38,13 @@ class _Met(NamedTuple):
     likeness: Likeness
 
 
-class Ledgers(NamedTuple):
-    """The exchanges and pushes of one task on one side."""
-
-    exchanges: list[Exchange]
-    pushes: list[Record]
-
-
-def exchanges_of(task: TaskSide) -> Ledgers:
-    """Group a task's legs by the request that they answer, in log order."""
-    found: dict[str, Exchange] = {}
-    pushes: list[Record] = []
-    for record in task.messages:
-        leg = text(record.data, "leg")
-        answered = ref(record.data, "answers")
-        exchange = found.get(answered["c"]) if answered is not None else None
-        if leg == "request":
-            found[record.c] = Exchange(record)
-        elif leg == "push":
-            pushes.append(record)
-        elif exchange is not None and leg in _SAID:
-            exchange.answers.append(record)
-        elif exchange is not None:
-            exchange.ended = record
-    return Ledgers(list(found.values()), pushes)
-
-
 class LegComparison:
     """Lays the legs of a client's and an agent's record of one task together."""
 
     def __init__(self, client: TaskSide, agent: TaskSide, *, client_is_a: bool) -> None:
-        self._client, self._agent = exchanges_of(client), exchanges_of(agent)
-        self._client_is_a = client_is_a
         self._digests: dict[str, str] = {}
+        self._client, self._agent = (told_once(legs_of(side), self._digest) for side in (client, agent))
+        self._client_is_a = client_is_a
         self.legs = Legs()
         self.differences: list[Difference] = []
         for met in self._meet():
@@ -100,8 +57,16 @@ class LegComparison:
         """Pair the exchanges; say of those that are left whose they are."""
         ours, theirs = list(self._client.exchanges), list(self._agent.exchanges)
         pairs: list[tuple[Exchange, Exchange]] = []
-        for key in (self._by_content_and_answers, self._by_content, _by_message, _by_call, None):
-            found = self._pair_hidden(ours, theirs) if key is None else _pair_by(key, ours, theirs)
+        ways: tuple[_Way, ...] = (
+            partial(_pair_by, self._by_content_and_answers),
+            partial(_pair_by, self._by_content),
+            partial(_pair_by, _by_message),
+            partial(_pair_by, _by_call),
+            self._pair_hidden,
+            self._pair_repeated,
+        )
+        for pair_by in ways:
+            found = pair_by(ours, theirs)
             pairs += found
             met = {id(exchange) for pair in found for exchange in pair}
             ours = [one for one in ours if id(one) not in met]
@@ -113,9 +78,14 @@ class LegComparison:
         pairs.sort(key=lambda pair: pair[0].request.n)
         return [_Met(client, agent, compare(client.request, agent.request)) for client, agent in pairs]
 
+    def _pair_repeated(self, ours: Sequence[Exchange], theirs: Sequence[Exchange]) -> list[tuple[Exchange, Exchange]]:
+        """Pair what an import has once more with what is left: a poll of before may be equal to one that we saw."""
+        key = self._by_content_and_answers
+        return [*_pair_by(key, self._client.repeated, theirs), *_pair_by(key, ours, self._agent.repeated)]
+
     def _pair_hidden(self, ours: Sequence[Exchange], theirs: Sequence[Exchange]) -> list[tuple[Exchange, Exchange]]:
         """Pair what may be one request as far as its octets are shown."""
-        if not any(_is_hidden(exchange) for exchange in (*ours, *theirs)):
+        if not any(is_hidden(exchange.request) for exchange in (*ours, *theirs)):
             return []
         pairs: list[tuple[Exchange, Exchange]] = []
         free = list(theirs)
@@ -208,16 +178,17 @@ class LegComparison:
         self._count(client=1 + answered)
         method = text(request.data, "method") or "request"
         if answered:
-            detail = f"the client recorded {method} and {answered} answers to it, the agent neither"
+            detail = f"the client {_came_by(request)} {method} and {answered} answers to it, the agent recorded neither"
             self._say("exchange-only-client", "open", (request, None), detail)
         else:
-            detail = f"the client recorded that {method} left, and no answer; the agent did not record it"
+            detail = f"the client {_came_by(request)} that {method} left, and no answer; the agent did not record it"
             self._say("request-only-client", "explained", (request, None), detail)
 
     def _only_agent(self, exchange: Exchange) -> None:
         self._count(agent=1 + len(exchange.answers))
         method = text(exchange.request.data, "method") or "request"
-        detail = f"the agent recorded {method} that this client did not record; another caller may have sent it"
+        told = f"the agent {_came_by(exchange.request)} {method}"
+        detail = f"{told} that this client did not record; another caller may have sent it"
         self._say("request-only-agent", "open", (None, exchange.request), detail)
 
     def _received_alone(self, record: Record, met: _Met) -> None:
@@ -252,11 +223,12 @@ class LegComparison:
                 self._take(record, agent, compare(record, agent), "push")
             else:
                 self._count(client=1)
-                detail = "the client received a push that the agent did not record; anybody may have posted it"
+                told = "received" if record.how != IMPORTED else "imported"
+                detail = f"the client {told} a push that the agent did not record; anybody may have posted it"
                 self._say("push-only-client", "open", (record, None), detail)
         for record in (record for waiting in sent.values() for record in waiting):
             self._count(agent=1)
-            detail = "the agent recorded a push that the client did not record"
+            detail = f"the agent {_came_by(record)} a push that the client did not record"
             self._say("push-only-agent", "explained", (None, record), detail)
 
     def _count(self, *, client: int = 0, agent: int = 0) -> None:
@@ -307,6 +279,6 @@ def _by_call(exchange: Exchange) -> tuple[str, ...] | None:
     return text(data, "method") or "", text(data, "task_id") or "", f"{type(called).__name__}:{called}"
 
 
-def _is_hidden(exchange: Exchange) -> bool:
-    seen = shown(exchange.request)
-    return seen is None or seen.hidden
+def _came_by(record: Record) -> str:
+    """Say how a side has a leg: what it imported it did not see itself."""
+    return "imported" if record.how == IMPORTED else "recorded"
