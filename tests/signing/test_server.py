@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,12 @@ from a2a_ledger.rotation import revoke, rotate
 from a2a_ledger.signing import server as server_module
 from a2a_ledger.signing.away import SocketSigner, keys_at
 from a2a_ledger.signing.rules import Rules
-from a2a_ledger.signing.server import MAX_LINE, SECONDS, SignerServer, read_line
+from a2a_ledger.signing.server import MAX_LINE, MOST_WAITING, SECONDS, SignerServer, read_line
 from tests.evidence.forging import judged
 from tests.evidence.recorded import dispute, entropy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Mapping
+    from collections.abc import Callable, Collection, Generator, Mapping
 
     from a2a_ledger.keys import Verifier
 
@@ -43,14 +44,18 @@ HEAD = f"{ORIGIN}\n5\n{'A' * 43}=\n".encode()
 
 @contextmanager
 def serving(
-    place: Path, signer: Signer, users: Collection[int] | None = None, others: Mapping[str, Signer] | None = None
+    place: Path,
+    signer: Signer,
+    users: Collection[int] | None = None,
+    others: Mapping[str, Signer] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Generator[list[str]]:
     """Serve a log key, and others by role, in a thread; give what was refused."""
     refused: list[str] = []
     place.mkdir(exist_ok=True)
     users = {os.geteuid()} if users is None else users
     server = SignerServer(place / "socket", {"log": signer, **(others or {})}, Rules(signer.name, place), users)
-    thread = threading.Thread(target=lambda: server.serve(on_error=refused.append))
+    thread = threading.Thread(target=lambda: server.serve(on_error=refused.append, clock=clock))
     thread.start()
     try:
         yield refused
@@ -197,6 +202,50 @@ def test_who_cannot_be_answered_ends_nothing(tmp_path: Path, monkeypatch: pytest
     with serving(tmp_path / "at", generate(ORIGIN, entropy())) as refused:
         assert set(json.loads(ask(tmp_path / "at", b'{"op": "keys"}\n'))) == {"keys"}
     assert refused == ["nobody could be answered: [Errno 24] Too many open files"]
+
+
+def connected(place: Path, closing: ExitStack) -> socket.socket:
+    idle = closing.enter_context(socket.socket(socket.AF_UNIX))
+    idle.connect(str(place / "socket"))  # without a timeout: with one it fails where many are not yet taken in
+    idle.settimeout(10)
+    return idle
+
+
+def test_who_asks_nothing_keeps_nobody_waiting(tmp_path: Path) -> None:
+    signer, at = generate(ORIGIN, entropy()), tmp_path / "at"
+    with serving(at, signer, clock=lambda: 7.0) as refused, ExitStack() as closing:
+        for _ in range(200):
+            connected(at, closing)
+        assert SocketSigner(str(at / "socket"), "log", signer.verifier).sign(HEAD) == signer.sign(HEAD)
+        given_up = f"user {os.geteuid()} did not ask to the end: 64 others have come since, found 0 octets"
+        assert refused == [given_up] * (200 + 1 - MOST_WAITING)
+
+
+def test_a_question_that_does_not_come_whole_in_time_is_given_up(tmp_path: Path) -> None:
+    now, at = [100.0], tmp_path / "at"
+    with serving(at, generate(ORIGIN, entropy()), clock=lambda: now[0]) as refused, ExitStack() as closing:
+        idle = connected(at, closing)
+        idle.sendall(b'{"op"')
+        assert set(keys_at(str(at / "socket"))) == {"log"}  # who came before was let in before
+        now[0] += SECONDS - 0.5
+        assert set(keys_at(str(at / "socket"))) == {"log"}
+        assert refused == []
+        now[0] += 0.5
+        assert set(keys_at(str(at / "socket"))) == {"log"}
+        assert idle.recv(1) == b""
+    assert refused == [f"user {os.geteuid()} did not ask to the end: expected a whole line within 5 s, found 5 octets"]
+
+
+def test_a_question_may_come_in_pieces_while_others_are_answered(tmp_path: Path) -> None:
+    signer, at = generate(ORIGIN, entropy()), tmp_path / "at"
+    with serving(at, signer) as refused, ExitStack() as closing:
+        slow = connected(at, closing)
+        for piece in (b'{"op"', b': "ke', b'ys"}'):
+            slow.sendall(piece)
+            assert set(keys_at(str(at / "socket"))) == {"log"}
+        slow.sendall(b"\n")
+        assert json.loads(slow.recv(65536)) == {"keys": {"log": signer.vkey}}
+    assert refused == []
 
 
 class Dripping(socket.socket):
