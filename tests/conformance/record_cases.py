@@ -214,7 +214,7 @@ def _kinds() -> Iterator[Row]:
     yield field("field_null_fail", recipe=partial(_field, tenant=None))
     yield field("field_list_of_another_type_fail", recipe=partial(_field, flags=[1]))
     yield field("field_ref_without_version_fail", recipe=partial(_field, answers={"c": "0" * 64, "stream": "ledger"}))
-    other = {"c": "0" * 64, "stream": f"task:{log().task}", "ver": True}  # which is version 1 to nobody
+    other: JsonObject = {"c": "0" * 64, "stream": f"task:{log().task}", "ver": True}  # which is version 1 to nobody
     yield row("field_unknown_with_version_true", "2", partial(_field, zz=other))
     yield row("field_unknown", "2", partial(_field, zz=[{"any": None}]))
     yield none("record_of_no_type_fail", recipe=partial(_member, type=""))

@@ -358,7 +358,7 @@ def test_one_schema_holds_one_ledger(served: Where, tmp_path: Path) -> None:
 
 def test_a_held_lock_is_said_after_the_time_out(served: Where) -> None:
     served.make().close()
-    store = open_store(served.directory, server=cast("Server", served.server)._replace(timeout=0.2))
+    store = open_store(served.directory, server=cast("Server", served.server)._replace(timeout=1.0))
     with owner_of(served) as owner, owner.transaction():
         owner.execute("SELECT pg_advisory_xact_lock(1093815367, 'ledger_events'::regclass::oid::integer)")
         with pytest.raises(BusyError, match="locked by another connection"):
