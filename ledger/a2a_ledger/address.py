@@ -111,7 +111,9 @@ def host_spellings(url: str) -> list[str]:
     """
     parts = _split(url)
     found = _HOST.fullmatch(parts.host) if parts is not None else None
-    if parts is None or found is None or (parts.host.isascii() and _ACE not in parts.host and parts.host[0] != "["):
+    if parts is None or found is None:
+        return [normal_url(url)]
+    if parts.host.isascii() and _ACE not in parts.host and not parts.host.startswith("["):
         return [normal_url(url)]
     shown = _host(found[1])
     labels = (label if label.isascii() else _ACE + label.encode("punycode").decode() for label in shown.split("."))
@@ -201,7 +203,7 @@ def _label(label: str) -> str:
 def _path(path: str) -> str:
     """Return a path without dot segments (RFC 3986 section 5.2.4), in one percent-encoding."""
     kept: list[str] = []
-    segments = path.split("/")[1:]
+    segments = path.removeprefix("/").split("/")  # a backslash ends a host too, and begins a path
     for segment in segments:
         if segment == "..":
             del kept[-1:]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from a2a_ledger.address import url_difference, wire_url
+from a2a_ledger.address import authority_of, host_spellings, url_difference, wire_url
 from a2a_ledger.card import agent_card_url, origin_of, peer_id, peer_url
 from a2a_ledger.contract import normal_url, same_url
 
@@ -93,3 +93,23 @@ def test_two_spellings_of_one_dns_name_are_one_place() -> None:
         assert url_difference(f"https://{unicode}.example/", f"https://{ascii_}.example/") == "url-spelling"
     assert url_difference("https://xn--api-.vendor.example/", "https://api.vendor.example/") == ""
     assert url_difference("https://xn--a.evil.example/", "https://xn--b.evil.example/") == ""
+
+
+ODD = st.text(st.sampled_from([*"ahx.:/\\?#@[]%2eé* \t-_&=。İß\ud800"]) | st.characters(), max_size=12)
+
+
+@given(st.sampled_from(["", "https://", "http://", "https://h.example", "dns:///", "//"]), ODD)
+@example("https://h.example", "\\y")
+@example("http://", ":")
+def test_no_text_of_a_peer_is_too_odd_to_be_spelled(start: str, rest: str) -> None:
+    url = start + rest
+    spelled = [wire_url(url), normal_url(url), origin_of(url), peer_url(url), agent_card_url(url), authority_of(url)]
+    assert all(
+        isinstance(one, str) for one in [*spelled, *host_spellings(url), url_difference(url, "https://h.example/a")]
+    )
+    assert wire_url(wire_url(url)) == wire_url(url)
+
+
+def test_a_backslash_ends_a_host_and_is_no_slash() -> None:
+    assert wire_url("https://h.example\\y") == "https://h.example/%5Cy"
+    assert host_spellings("http://:") == ["http:///"]

@@ -157,6 +157,7 @@ async def test_who_left_the_interface_behind_a_hidden_redirect_is_not_said(open_
         (f"https://evil.example/x/{TOKEN}", "certain"),
         (f"https://evil.example/{TOKEN}#", "certain"),
         (f"https://{TOKEN}.evil.example/rpc", "certain"),
+        ("https://evil.example\\rpc", "certain"),  # to some clients a path, to others no url
         (f"https://{TOKEN}/rpc", "certain"),  # 13 octets, and `vendor.example` has 14
         (f"https://{TOKEN}@evil.example/rpc", "certain"),
         (f"http://vendor.example/{TOKEN}", "certain"),
