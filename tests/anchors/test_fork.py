@@ -66,6 +66,14 @@ def test_two_heads_of_one_size_prove_it_without_a_path() -> None:
     check_fork(fork, [LOG.verifier])
 
 
+@pytest.mark.parametrize("path", ["", {}, None, 0, [7], [None], [[]], {"a": 1}])
+def test_a_path_that_is_no_list_of_texts_proves_nothing_where_none_is_needed(path: object) -> None:
+    whole = make_fork(Tree(), head(OURS), head([*THEIRS, b"a", b"b"]), "w").to_bytes()
+    assert whole.count(b'"path":[]') == 1
+    with pytest.raises(FormatError, match="expected the path as a list of texts"):
+        read_fork(whole.replace(b'"path":[]', b'"path":' + json.dumps(path, separators=(",", ":")).encode()))
+
+
 def test_a_file_that_was_made_up_proves_nothing() -> None:
     fork = made()
     honest = root_of(OURS[:9])

@@ -96,7 +96,10 @@ def read_fork(raw: bytes) -> Fork:
         members = cast("dict[str, Json]", json.loads(raw))
         if members.keys() != _MEMBERS or members["form"] != FORM or canonical(members) != raw:
             raise FormatError("expected the members of section 6.4 in canonical JSON")
-        path = [decode_base64(cast("str", line)) for line in cast("list[Json]", members["path"])]
+        lines = members["path"]
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise FormatError("expected the path as a list of texts")
+        path = [decode_base64(cast("str", line)) for line in lines]
         texts = {name: members[name] for name in ("holder", "ours", "theirs", "root")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise FormatError("expected texts")
