@@ -12,6 +12,7 @@ the frozen card. Any form may ask for a `scheme`: "mtls" there is a suspicion, "
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence.credentials import BEARER, MUTUAL_TLS, UNKNOWN, class_of, governing
@@ -106,7 +107,7 @@ def demand_rules(matter: Matter, frozen: Frozen) -> Iterator[Finding]:
             named = demand.stated or demand.scheme in offered.table
             key = _may_ask_for_the_key(demand, offered)
             certain = (allowed_any or (named and not _may_be_an_echo(record, demand))) and not key
-            if certain and len(shown) < len(read):  # what was cut may be the frozen way
+            if certain and shown != list(read):  # what was cut may be the frozen way
                 yield _asked(matter, offered, demand, certainty="suspected", cut="demand")
             elif certain or not matter.readings.by_stated_demand:
                 yield _asked(matter, offered, demand)
@@ -125,11 +126,23 @@ def _read(record: Record, leg: Leg, readings: Readings) -> tuple[Demand, ...]:
 
 
 def _whole(record: Record, read: tuple[Demand, ...]) -> list[Demand]:
-    """Return what is asked for by a scheme and scopes that redaction cut nothing out of."""
+    """Return what is asked for, without the schemes and scopes that redaction cut something out of.
+
+    A scheme whose name was cut is still of its kind, and a scope still a scope.
+    """
     if not (header_is_cut(record, _CHALLENGE) or has_holes(record, "body")):
         return list(read)
-    other = set(leg_of(record, TILDE).challenge)
-    return [one for one in read if one in other]
+    other = leg_of(record, TILDE).challenge
+    schemes = {one.scheme for one in other}
+    scopes = {scope for one in other for scope in one.scopes}
+    left: list[Demand] = []
+    for one in read:
+        kind = one.kind if one.kind is not None and one.kind != "http" else ""
+        scheme = one.scheme if one.scheme in schemes else kind
+        standing = tuple(scope for scope in one.scopes if scope in scopes)
+        if scheme or standing:
+            left.append(replace(one, scheme=scheme, scopes=standing))
+    return left
 
 
 def _may_be_an_echo(record: Record, demand: Demand) -> bool:
