@@ -312,6 +312,29 @@ def test_a_cut_in_a_history_that_was_shown_before_is_no_other_history(cut: str) 
     assert story.findings() == []
 
 
+def grown(*left_out: str) -> tuple[Story, list[Json]]:
+    """Show a history of three; return one of five as it is shown next, without some."""
+    story = begun()
+    told = [said("b1", "one"), said("alice-2", "dear alice"), said("b3", "three")]
+    story.bind(story.answer(story.ask(), task("working", history=[*told])))
+    told += [said("b4", "four"), said("b5", "five")]
+    return story, [one for one in told if one["messageId"] not in left_out]
+
+
+def test_a_message_that_lost_its_id_and_its_text_is_not_gone() -> None:
+    story, told = grown()
+    answered_cut(story, "alice", "alice", history=told)
+    assert story.findings() == []
+
+
+def test_one_message_that_lost_its_id_and_its_text_stands_for_one_only() -> None:
+    story, told = grown("b3")
+    answered_cut(story, "alice", "alice", history=told)
+    (gone,) = story.findings()
+    assert (gone.rule, gone.certainty, gone.observed["kind"]) == ("history-divergence", "certain", "gone")
+    assert (gone.observed["missing"], "message" in gone.observed) == (1, False)
+
+
 def test_two_names_that_were_cut_are_not_one() -> None:
     story = begun()
     answered_cut(story, "one", "two", metadata={"one": 1, "two": 2})

@@ -126,14 +126,16 @@ def _gone(matter: Matter, said: Contents, shown: Shown) -> Iterator[Finding]:
         one.id in ids or not contents.isdisjoint(_digests(one)) or (one.id is None and one.content is None)
         for one in shown.messages
     ]
-    if all(held):
+    # What lost both its id and its content may be any one of those that are not found.
+    hidden = sum(one.id is None and one.content is None for one in listed) if matter.readings.heeds_cuts else 0
+    if held.count(False) <= hidden:
         return
     missing = held.index(False)
     observed: dict[str, Json] = {
-        "message": (shown.messages[missing].id or "")[:LONGEST] or None,
+        "message": None if hidden else (shown.messages[missing].id or "")[:LONGEST] or None,
         "shown": shown.length,
         "now": said.history_length,
-        "missing": held.count(False),
+        "missing": held.count(False) - hidden,
     }
     if any(held[:missing]):
         if said.history_length > shown.length:
