@@ -59,6 +59,7 @@ class ReplayReport:
         differences: where the past and the replay part, in log order.
         notes: what could not be compared, and why.
         unread: blobs that are gone, or were cut after they were recorded: findings cannot be judged again.
+        unjudged: events that a rule failed on, which is a defect of ours: what it would find nobody knows.
         rules: the rule set and the profile in few words.
     """
 
@@ -70,6 +71,7 @@ class ReplayReport:
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     unread: tuple[str, ...]
+    unjudged: tuple[int, ...]
     rules: str
 
     @property
@@ -77,7 +79,7 @@ class ReplayReport:
         """Return `same` only where all of it could be read, and everything that could be compared is equal."""
         if self.differences:
             return "differs"
-        return "undecided" if self.unread else "same"
+        return "undecided" if self.unread or self.unjudged else "same"
 
     @property
     def same(self) -> bool:
@@ -106,6 +108,9 @@ class ReplayReport:
         if self.differences:
             lines.append(f"differs: {self.differences[0]}")
             lines += [f"  also: {difference}" for difference in self.differences[1:]]
+        elif self.unjudged:
+            events = ", ".join(f"#{n}" for n in self.unjudged)
+            lines.append(f"undecided: {events} could not be judged, a defect of a2a-ledger; please report it")
         elif self.unread:
             first, *others = self.unread
             more = f", and {len(others)} more" if others else ""
@@ -155,6 +160,7 @@ def replay_task(ledger: ContractLedger, task: str) -> ReplayReport:
         differences=tuple(sorted(differences)),
         notes=tuple(note for note in (run.missing, *doubts) if note),
         unread=tuple(gone),
+        unjudged=tuple(sorted(set(run.unjudged))),
         rules=f"rule set {RULE_SET}, profile {ledger.profile.name}",
     )
 

@@ -93,7 +93,7 @@ def test_the_first_ten_minutes_of_the_engineer(shell: Shell) -> None:
         assert "ContractChangedError" in err
         assert "Nothing was sent (1 card GET, 0 requests)" in err
         assert "how authorization changed: stricter" in err
-        assert "Build it again to accept sha256:" in err
+        assert "No client was built. Build again to accept sha256:" in err
         assert agent.gets == gets + 1
         posts = agent.posts
 

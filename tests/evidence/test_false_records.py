@@ -158,7 +158,8 @@ def bodyless(event: Event, blobs: dict[str, Content | bytes]) -> Event:
 
 def cut_body(event: Event, blobs: dict[str, Content | bytes]) -> Event:
     if isinstance(event, MessageRecorded) and event.direction == "in":
-        blobs["body"] = Content((b"{", Withheld(cast("bytes", blobs["body"])[1:])))
+        (whole,) = cast("Content", blobs["body"]).parts
+        blobs["body"] = Content((b"{", Withheld(cast("bytes", whole)[1:])))
     return event
 
 

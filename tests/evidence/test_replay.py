@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from a2a_ledger.divergence import Cases, payload_of, violation_of
 from a2a_ledger.events import FreshnessDecided
 from a2a_ledger.export import export_task
 from a2a_ledger.keys import generate
 from a2a_ledger.replay import replay_task
 from a2a_ledger.statement import sign_envelope
+from a2a_ledger_projections.verifier import follower
 from tests.divergence.story import card
+from tests.divergence.story import task as completed
 from tests.evidence.conftest import reopened
 from tests.evidence.forging import judged, statuses
 from tests.evidence.recorded import LedgerStory, dispute, entropy, opened
@@ -19,6 +23,7 @@ from tests.evidence.recorded import LedgerStory, dispute, entropy, opened
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from a2a_ledger.divergence import Finding
     from a2a_ledger.events import JsonObject
     from a2a_ledger.keys import Signer
     from tests.evidence.conftest import Case
@@ -93,6 +98,35 @@ def recorded_finding(tmp_path: Path, *, certainty: str, signer: Signer | None = 
         judgement = judged(bundle, ledger.signers["log"].vkey)
     assert not report.same
     return cast("JsonObject", report.to_json()["first_difference"]), judgement.claim("R").status
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_what_a_rule_fails_on_is_not_told_as_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, honest: bool
+) -> None:
+    """Be there a finding that is not found again, or none: nobody knows what would have been found."""
+    with opened(tmp_path / "audit") as ledger:
+        if honest:
+            story = LedgerStory(ledger)
+            fetch = story.fetch(card(), etag='"a"')
+            story.decide(fetch, task="t1")
+            story.capture(fetch)
+            story.answer(story.ask(), completed("completed"))
+        else:
+            story = dispute(ledger)
+        task, key = story.tasks["t1"], ledger.signers["log"].vkey
+        follower(ledger).catch_up()
+        bundle = export_task(ledger, task).data
+
+        def fails(*_: object, **__: object) -> list[Finding]:
+            raise IndexError("list index out of range")
+
+        monkeypatch.setattr("a2a_ledger.divergence.cases.judge", fails)
+        report = replay_task(ledger, task)
+    assert (report.verdict, report.differences) == ("undecided", ())
+    assert "could not be judged, a defect of a2a-ledger" in str(report)
+    assert "IndexError('list index out of range')" in str(report)
+    assert statuses(judged(bundle, key))["R"] == "NOT PROVEN"
 
 
 def test_a_finding_that_the_rules_do_not_give_differs(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class Rerun:
         not_established: what the findings do not establish, each sentence once.
         again: the findings that were found again in few words, for a summary.
         recorded: those that are recorded and were not found again, as material for it is missing.
+        unjudged: log indexes of events that a rule failed on.
     """
 
     decisions: int = 0
@@ -85,6 +86,7 @@ class Rerun:
     not_established: tuple[str, ...] = ()
     again: list[str] = field(default_factory=list[str])
     recorded: list[str] = field(default_factory=list[str])
+    unjudged: list[int] = field(default_factory=list[int])
     _elsewhere: bool = False  # rules or profile of the time are not those at hand
     _stated: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # recorded findings by their tag
     _rule_sets: set[str] = field(default_factory=set[str])  # under which they were recorded
@@ -207,7 +209,7 @@ class Rerun:
         recorded = self._stated
         at_the_time = frozenset(recorded)
         met: dict[str, int] = {}
-        for finding in _found(shown, log, profile, {rule_set, *self._rule_sets}):
+        for finding in self._found(shown, log, profile, {rule_set, *self._rule_sets}):
             same = recorded.get(tag := violation_tag(finding, profile))
             if same:
                 told = shown[same.pop(0)]
@@ -271,6 +273,21 @@ class Rerun:
         elif canonical(data) != canonical(again):
             self._differ(told.n, "finding", _finding(data), _finding(again))
 
+    def _found(
+        self, shown: Mapping[int, Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]
+    ) -> Iterator[Finding]:
+        """Judge the records by each of these rule sets."""
+        for rule_set in sorted(rule_sets):
+            cases = Cases(log, profile, rule_set=rule_set, on_failure=self._unjudged)
+            for record in shown.values():
+                if record.type != VIOLATION:
+                    yield from cases.judge(record)
+
+    def _unjudged(self, record: Record, error: Exception) -> None:
+        """Note that a rule failed on a record, which is a defect of ours: what it would have found nobody knows."""
+        self.unjudged.append(record.n)
+        self._leave_all(f"event {record.n} could not be judged here, a defect of a2a-ledger: {error!r:.200}")
+
     def _differ(self, n: int, what: str, recorded: str, now: str) -> None:
         self.compared.append(Difference(n, what, recorded, now))
 
@@ -282,15 +299,6 @@ class Rerun:
         """Note that what comes out here need not be what came out then."""
         self._elsewhere = True
         self._leave(why)
-
-
-def _found(shown: Mapping[int, Record], log: CaseLog, profile: Profile, rule_sets: Iterable[str]) -> Iterator[Finding]:
-    """Judge the records by each of these rule sets."""
-    for rule_set in sorted(rule_sets):
-        cases = Cases(log, profile, rule_set=rule_set)
-        for record in shown.values():
-            if record.type != VIOLATION:
-                yield from cases.judge(record)
 
 
 def _tag_of(record: Record) -> str:
