@@ -13,7 +13,8 @@ from a2a_ledger.capture.asgi import ContractLedgerMiddleware
 from a2a_ledger.capture.import_file import import_file
 from a2a_ledger.codec import Content, Withheld
 from a2a_ledger.events import MessageRecorded
-from a2a_ledger.reconcile import reconcile
+from a2a_ledger.reconcile import exchanges, reconcile
+from a2a_ledger.reconcile.bodies import compare
 from tests.capture.conftest import make_guard, send
 from tests.divergence.story import URL, task
 from tests.importer.tap import Tap
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from a2a_ledger.codec import Record
+    from a2a_ledger.reconcile.bodies import Likeness
     from tests.capture.agent import Agent
     from tests.capture.conftest import MakeGuard
     from tests.evidence.recorded import LedgerStory
@@ -181,6 +183,62 @@ def test_what_was_redacted_live_and_is_whole_in_a_file_is_told_once(two: Dispute
     two.client.source = FILE
     poll(two.client)
     assert kinds(two.report()) == [("answer-hidden", "explained")]
+
+
+def marked_poll(story: LedgerStory, mark: str, secret: str, *cut: str) -> None:
+    """Ask for the task and be told of it, with a mark and a secret in it; what is `cut` is withheld."""
+    body = WORKING.replace(b"}}", b'}, "metadata": {"mark": "%s", "s": "%s"}}' % (mark.encode(), secret.encode()))
+    story.answer(story.call("GET", POLL), body=body, cut=cut)
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Record, Record]]:
+    """Give the legs that were compared to find what was imported once more."""
+    seen: list[tuple[Record, Record]] = []
+
+    def counting(a: Record, b: Record) -> Likeness:
+        seen.append((a, b))
+        return compare(a, b)
+
+    monkeypatch.setattr(exchanges, "compare", counting)
+    monkeypatch.setattr(exchanges, "COMPARISONS", 10)
+    return seen
+
+
+def test_what_hides_something_is_sought_among_few(two: Dispute, compared: list[tuple[Record, Record]]) -> None:
+    begun(two)
+    for n in range(30):
+        marked_poll(two.client, f"a{n}", "secret", "secret")
+        marked_poll(two.agent, f"a{n}", "secret", "secret")
+    two.client.source = FILE
+    for n in range(30):
+        marked_poll(two.client, f"b{n}", "secret", "secret")
+    report = two.report()
+    # 10, and four for each leg that the client has: 1 exchange of begun() and 60 polls, of two legs each.
+    assert len(compared) == 10 + 4 * 122
+    alone = [one.detail for one in report.differences if one.kind == "exchange-only-client"]
+    assert (report.verdict, len(alone)) == ("incomplete", 30)
+    # Each poll that is no one's equal was compared with 30, by a request that is equal and an answer that is not.
+    sought = (10 + 4 * 122) // 60
+    assert [detail.endswith("too many are alike and hide something") for detail in alone] == [
+        *[False] * sought,
+        *[True] * (30 - sought),
+    ]
+
+
+def test_however_many_hide_something_are_found_in_their_order(
+    two: Dispute, compared: list[tuple[Record, Record]]
+) -> None:
+    begun(two)
+    for n in range(30):
+        marked_poll(two.client, f"a{n}", "secret", "secret")
+        marked_poll(two.agent, f"a{n}", "secret", "secret")
+    two.client.source = FILE
+    for n in range(30):
+        marked_poll(two.client, f"a{n}", "secret")
+    report = two.report()
+    assert len(compared) == 60
+    assert (report.verdict, {kind for kind, _ in kinds(report)}) == ("consistent", {"answer-hidden"})
 
 
 def test_a_push_is_told_once_and_one_of_a_file_alone_counts(two: Dispute) -> None:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 IMPORTED = "import"
 
+COMPARISONS = 1000
+"""How often a leg is compared to find what was imported once more, of one side of a task; and `FOR_EACH_LEG` more."""
+
+FOR_EACH_LEG = 4
+
 _SAID = frozenset({"response", "stream-event"})
 _LIFTED = ("leg", "method", "tenant", "task_id", "message_id")
 
@@ -48,6 +53,8 @@ class TaskLegs(NamedTuple):
     pushes: list[Record]
     repeated: Sequence[Exchange] = ()
     """Imported exchanges that are equal to one of `exchanges`."""
+    unsought: frozenset[str] = frozenset()
+    """Commitments of requests and pushes that were imported and not compared with all that may be equal."""
 
 
 def legs_of(task: TaskSide) -> TaskLegs:
@@ -80,16 +87,45 @@ def told_once(legs: TaskLegs, digest: Callable[[Record], str]) -> TaskLegs:
         legs: of one side.
         digest: of a leg's content.
     """
-    exchanges = _repeats([(one.request, *one.answers) for one in legs.exchanges], digest)
-    pushes = _repeats([(one,) for one in legs.pushes], digest)
+    told = [(one.request, *one.answers) for one in legs.exchanges]
+    # Each of many that hide something may be compared with each: what a hostile side chooses the size of.
+    search = _Search(COMPARISONS + FOR_EACH_LEG * (sum(map(len, told)) + len(legs.pushes)))
+    exchanges = _repeats(told, digest, search)
+    pushes = _repeats([(one,) for one in legs.pushes], digest, search)
     return TaskLegs(
         [one for at, one in enumerate(legs.exchanges) if at not in exchanges],
         [one for at, one in enumerate(legs.pushes) if at not in pushes],
         [one for at, one in enumerate(legs.exchanges) if at in exchanges],
+        frozenset(search.given_up),
     )
 
 
-def _repeats(told: Sequence[_Told], digest: Callable[[Record], str]) -> set[int]:
+@dataclass(slots=True)
+class _Search:
+    """How many legs may still be compared, and the commitments of what was not sought to the end for it."""
+
+    left: int
+    given_up: set[str] = field(default_factory=set[str])
+
+    def place_of(self, legs: _Told, among: Sequence[_Told]) -> int | None:
+        """Return where the first that shows the same stands."""
+        for place, one in enumerate(among):
+            if self.left <= 0:
+                self.given_up.add(legs[0].c)
+                return None
+            if self._shows_the_same(one, legs):
+                return place
+        return None
+
+    def _shows_the_same(self, one: _Told, other: _Told) -> bool:
+        for a, b in zip(one, other, strict=True):
+            self.left -= 1
+            if compare(a, b).verdict == "differs":
+                return False
+        return True
+
+
+def _repeats(told: Sequence[_Told], digest: Callable[[Record], str], search: _Search) -> set[int]:
     """Return the places of what an import has once more."""
     before: list[_Told] = []
     runs: dict[tuple[str, int], list[int]] = {}
@@ -102,13 +138,15 @@ def _repeats(told: Sequence[_Told], digest: Callable[[Record], str]) -> set[int]
     live = len(before)
     repeats: set[int] = set()
     for (_, run), places in runs.items():
-        equal = _equal_in(before if run > 1 else before[:live], {at: told[at] for at in places}, digest)
+        equal = _equal_in(before if run > 1 else before[:live], {at: told[at] for at in places}, digest, search)
         repeats |= equal
         before += [told[at] for at in places if at not in equal]
     return repeats
 
 
-def _equal_in(before: Sequence[_Told], later: Mapping[int, _Told], digest: Callable[[Record], str]) -> set[int]:
+def _equal_in(
+    before: Sequence[_Told], later: Mapping[int, _Told], digest: Callable[[Record], str], search: _Search
+) -> set[int]:
     """Return the places of what has an equal before it: those that show it, then those that hide something."""
     waiting: dict[tuple[object, ...], list[_Told]] = {}
     for legs in before:
@@ -126,7 +164,7 @@ def _equal_in(before: Sequence[_Told], later: Mapping[int, _Told], digest: Calla
         legs = later[at]
         for free in (hiding, showing) if _hides(legs) else (hiding,):
             alike = free.get(_shape(legs), [])
-            place = next((place for place, one in enumerate(alike) if _shows_the_same(one, legs)), None)
+            place = search.place_of(legs, alike)
             if place is not None:
                 del alike[place]
                 equal.add(at)
@@ -141,10 +179,6 @@ def _shape(legs: _Told) -> tuple[object, ...]:
 
 def _hides(legs: _Told) -> bool:
     return any(map(is_hidden, legs))
-
-
-def _shows_the_same(one: _Told, other: _Told) -> bool:
-    return all(compare(a, b).verdict != "differs" for a, b in zip(one, other, strict=True))
 
 
 def is_hidden(record: Record) -> bool:

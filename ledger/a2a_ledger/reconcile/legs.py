@@ -179,17 +179,17 @@ class LegComparison:
         method = text(request.data, "method") or "request"
         if answered:
             detail = f"the client {_came_by(request)} {method} and {answered} answers to it, the agent recorded neither"
-            self._say("exchange-only-client", "open", (request, None), detail)
+            self._say("exchange-only-client", "open", (request, None), detail + self._unsought(request))
         else:
             detail = f"the client {_came_by(request)} that {method} left, and no answer; the agent did not record it"
-            self._say("request-only-client", "explained", (request, None), detail)
+            self._say("request-only-client", "explained", (request, None), detail + self._unsought(request))
 
     def _only_agent(self, exchange: Exchange) -> None:
         self._count(agent=1 + len(exchange.answers))
         method = text(exchange.request.data, "method") or "request"
         told = f"the agent {_came_by(exchange.request)} {method}"
         detail = f"{told} that this client did not record; another caller may have sent it"
-        self._say("request-only-agent", "open", (None, exchange.request), detail)
+        self._say("request-only-agent", "open", (None, exchange.request), detail + self._unsought(exchange.request))
 
     def _received_alone(self, record: Record, met: _Met) -> None:
         self._count(client=1)
@@ -225,11 +225,17 @@ class LegComparison:
                 self._count(client=1)
                 told = "received" if record.how != IMPORTED else "imported"
                 detail = f"the client {told} a push that the agent did not record; anybody may have posted it"
-                self._say("push-only-client", "open", (record, None), detail)
+                self._say("push-only-client", "open", (record, None), detail + self._unsought(record))
         for record in (record for waiting in sent.values() for record in waiting):
             self._count(agent=1)
             detail = f"the agent {_came_by(record)} a push that the client did not record"
-            self._say("push-only-agent", "explained", (None, record), detail)
+            self._say("push-only-agent", "explained", (None, record), detail + self._unsought(record))
+
+    def _unsought(self, record: Record) -> str:
+        """Say of an import where it may be equal to what the same side has otherwise."""
+        if record.c not in self._client.unsought | self._agent.unsought:
+            return ""
+        return "; whether the same side saw it live was not sought to the end: too many are alike and hide something"
 
     def _count(self, *, client: int = 0, agent: int = 0) -> None:
         mine, others = (client, agent) if self._client_is_a else (agent, client)
