@@ -12,10 +12,11 @@ finding about the peer names them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from a2a_ledger.divergence import RecordLog
-from a2a_ledger.divergence.reading import members, ref
+from a2a_ledger.divergence.reading import CARD_FETCHED, members, ref
 from a2a_ledger.errors import DamagedError, UsageError
 from a2a_ledger.store.damage import must_be_whole
 from a2a_ledger.verify.references import references
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json
     from a2a_ledger.store import Store
 
-_PAGE = 500
+_FIRST_PAGE, _PAGE = 8, 500
 _MOST_FETCHES = 2000
+_MOST_SERVED = 20_000  # events of what we serve that are looked through before a task: anybody can make us serve
+_MOST_DURING = 10_000  # of those in a task's time, the first
 SERVED_STREAM = "peer:self"
 _CARD_EVENTS = frozenset({"card.fetched.v1", "card.fetch_failed.v1"})
 _FREEZES = frozenset({"contract.captured.v1", "contract.reconstructed.v1"})
@@ -207,20 +210,30 @@ def _peer_references(record: Record) -> Iterator[tuple[str, int]]:
 
 
 def _stood(store: Store, decision: Record) -> list[Record]:
-    """Return the newest answer that said that the card of a decision stands: of the time that its inputs state."""
-    card = ref(decision.data, "card")
-    at = members(members(decision.data.get("inputs")).get("card")).get("fetched_at")
+    """Return the newest answer that said that the card of a decision stands: of the time that its inputs state.
+
+    Looked for backwards, as far as the fetch that the client was built from: a client may live for years.
+    """
+    card, stated = ref(decision.data, "card"), members(members(decision.data.get("inputs")).get("card"))
+    at = stated.get("fetched_at")
     if decision.type != "freshness.decided.v1" or card is None or not isinstance(at, str):
         return []
-    ver, seen = card["ver"] - 1, 0
-    while (page := store.read_stream(card["stream"], gt=ver, limit=_PAGE)) and seen < _MOST_FETCHES:
-        for record in page:
-            if record.n > decision.n:
-                return []
-            if same_time(at, record.at) and record.type in _CARD_EVENTS:
-                return [record]
-        ver, seen = page[-1].ver, seen + len(page)
+    for record in _backwards(store, card["stream"], decision.n, down_to=card["ver"]):
+        says_it = record.type == CARD_FETCHED and record.data.get("contract_hash") == stated.get("contract")
+        if says_it and same_time(at, record.at):
+            return [record]
     return []
+
+
+def _backwards(store: Store, stream: str, before: int, *, down_to: int = 0) -> Iterator[Record]:
+    """Yield the records of a stream below a log index, the newest first, down to a version and with it.
+
+    Pages grow, since the first few are mostly all that is asked for.
+    """
+    ver, size = store.version_before(stream, before) + 1, _FIRST_PAGE
+    while page := store.read_stream(stream, gt=down_to - 1, lt=ver, limit=size, desc=True):
+        yield from page
+        ver, size = page[-1].ver, min(2 * size, _PAGE)
 
 
 def _served(store: Store, first: int, last: int) -> list[Record]:
@@ -228,14 +241,12 @@ def _served(store: Store, first: int, last: int) -> list[Record]:
 
     They show whether the client's contract was ever ours, and whether it had changed when the task began.
     """
-    found: dict[tuple[Json, ...], Record] = {}
-    newest = store.read_stream(SERVED_STREAM, limit=_MOST_FETCHES, desc=True)
-    for record in newest:
-        if first < record.n < last:
-            found[record.n,] = record
-        elif record.n < first:
-            found.setdefault((record.data.get("url"), record.data.get("contract_hash")), record)
-    return [record for record in found.values() if record.type == CARD_SERVED]
+    begins, ends = store.version_before(SERVED_STREAM, first), store.version_before(SERVED_STREAM, last) + 1
+    during = store.read_stream(SERVED_STREAM, gt=begins, lt=ends, limit=_MOST_DURING)
+    newest: dict[tuple[Json, ...], Record] = {}
+    for record in islice(_backwards(store, SERVED_STREAM, first), _MOST_SERVED):
+        newest.setdefault((record.data.get("url"), record.data.get("contract_hash")), record)
+    return [record for record in (*newest.values(), *during) if record.type == CARD_SERVED]
 
 
 def _served_instead(store: Store, frozen: Record) -> list[Record]:
@@ -247,9 +258,9 @@ def _served_instead(store: Store, frozen: Record) -> list[Record]:
     own = _contract(frozen)
     made_of_it: dict[tuple[str, int], bool] = {}
     found: dict[tuple[Json, ...], Record] = {}
-    for record in store.read_stream(SERVED_STREAM, limit=_MOST_FETCHES, desc=True):
+    for record in islice(_backwards(store, SERVED_STREAM, frozen.n), _MOST_SERVED):
         fetch = ref(record.data, "fetch")
-        if fetch is None or record.n > frozen.n or fetch["stream"] != f"peer:{frozen.data.get('peer')}":
+        if fetch is None or fetch["stream"] != f"peer:{frozen.data.get('peer')}":
             continue
         place = (fetch["stream"], fetch["ver"])
         if place not in made_of_it:

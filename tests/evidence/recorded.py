@@ -68,9 +68,15 @@ class LedgerStory(Story):
             self.tasks[name] = self.ledger.new_task()
         return f"task:{self.tasks[name]}"
 
-    def decide(self, fetch: Record, *, task: str = "t1") -> Record:
-        """Record the freshness decision before a send, made by the real table."""
-        at = fetch.at
+    def decide(self, fetch: Record, *, task: str = "t1", at: str = "") -> Record:
+        """Record the freshness decision before a send, made by the real table.
+
+        Args:
+            fetch: what the client was built from.
+            task: whose send it is.
+            at: when the newest answer came that said that this card stands; "" means with the fetch itself.
+        """
+        at = at or fetch.at
         inputs: JsonObject = {
             "now": at,
             "card": {

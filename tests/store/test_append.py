@@ -210,6 +210,9 @@ def test_reads_by_index_and_stream(store: Store) -> None:
     assert [record.ver for record in store.read_stream(one)] == [0, 1, 2, 3, 4]
     assert [record.ver for record in store.read_stream(one, gt=1, limit=2)] == [2, 3]
     assert [record.ver for record in store.read_stream(one, desc=True, limit=2)] == [4, 3]
+    assert [record.ver for record in store.read_stream(one, gt=0, lt=3, desc=True)] == [2, 1]
+    assert [store.version_before(one, n) for n in (0, 1, 2, 3, 4, 100)] == [-1, -1, 0, 0, 1, 4]
+    assert store.version_before("task:" + "f" * 40, 100) == -1
     assert store.read_stream("task:" + "f" * 40) == []
     assert store.streams("task:") == sorted([one, two])
     assert store.streams("task:", after=min(one, two)) == [max(one, two)]

@@ -121,16 +121,34 @@ class Store:
         return self._records("WHERE e.rowid > ? AND e.rowid <= ? ORDER BY e.rowid", start, last)
 
     def read_stream(
-        self, stream: str, *, gt: int | None = None, limit: int | None = None, desc: bool = False
+        self,
+        stream: str,
+        *,
+        gt: int | None = None,
+        lt: int | None = None,
+        limit: int | None = None,
+        desc: bool = False,
     ) -> list[Record]:
-        """Return records of one stream in the order of their versions, those above version `gt`."""
+        """Return records of one stream in the order of their versions, those above version `gt` and below `lt`."""
         order = "DESC" if desc else "ASC"
         return self._records(
-            f"WHERE e.originator_id = ? AND e.originator_version > ? ORDER BY e.originator_version {order} LIMIT ?",
+            "WHERE e.originator_id = ? AND e.originator_version > ? AND e.originator_version < ?"
+            f" ORDER BY e.originator_version {order} LIMIT ?",
             stream,
             -1 if gt is None else gt,
+            ALL_ROWS if lt is None else lt,
             ALL_ROWS if limit is None else limit,
         )
+
+    def version_before(self, stream: str, n: int) -> int:
+        """Return the last version of a stream that lies below log index n, -1 if none does."""
+        with self._database.reading() as connection:
+            row: tuple[int] | None = connection.execute(
+                "SELECT originator_version FROM ledger_events WHERE originator_id = ? AND rowid <= ?"
+                " ORDER BY originator_version DESC LIMIT 1",
+                (stream, n),
+            ).fetchone()
+        return -1 if row is None else row[0]
 
     def check_open(self, start: int, stop: int) -> None:
         """See that the sealed rows from log index `start` to below `stop` open, before a head is signed over them.
