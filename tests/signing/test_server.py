@@ -248,6 +248,26 @@ def test_a_question_may_come_in_pieces_while_others_are_answered(tmp_path: Path)
     assert refused == []
 
 
+def test_of_questions_that_are_too_much_together_the_longest_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "MOST_HELD", 1000)
+    signer, at = generate(ORIGIN, entropy()), tmp_path / "at"
+    with serving(at, signer, clock=lambda: 7.0) as refused, ExitStack() as closing:
+        longest, shorter, last = (connected(at, closing) for _ in range(3))
+        longest.sendall(b'{"op": "keys"'.ljust(600))
+        shorter.sendall(b'{"op": "keys"'.ljust(300))
+        assert keys_at(str(at / "socket")) == {"log": signer.vkey}
+        assert refused == []
+        last.sendall(b'{"op": "keys"'.ljust(200))
+        assert longest.recv(1) == b""
+        for other in (shorter, last):
+            other.sendall(b"}\n")
+            assert json.loads(other.recv(65536)) == {"keys": {"log": signer.vkey}}
+    told = "all questions together are over 1000 octets, found 600 octets"
+    assert refused == [f"user {os.geteuid()} did not ask to the end: {told}"]
+
+
 class Dripping(socket.socket):
     """One octet a second, by a clock of its own; never an end."""
 

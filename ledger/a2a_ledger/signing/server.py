@@ -42,6 +42,9 @@ SECONDS: Final = 5.0
 MOST_WAITING: Final = 64
 """Questions that are on their way at once; for one more, the one that has been so longest is given up."""
 
+MOST_HELD: Final = 16 * 1024 * 1024
+"""Octets of all questions that are on their way; where they are more, the longest is given up."""
+
 _PAUSE: Final = 0.5  # seconds until somebody is waited for again, where that could not be done
 
 _BACKLOG: Final = 1024  # connections not yet taken in: who comes on top is told to come again, and does not wait
@@ -111,8 +114,8 @@ class SignerServer:
                         end(number).asking.close()
                         if refused:
                             on_error(refused)
-                for number in [number for number, each in waiting.items() if each.until <= clock()]:
-                    on_error(end(number).gave_up(f"expected a whole line within {SECONDS:g} s"))
+                for number, why in _overdue(waiting, clock()):
+                    on_error(end(number).gave_up(why))
                 if self._listening.fileno() in ready and (asking := self._accept(on_error)) is not None:
                     if len(waiting) == MOST_WAITING:
                         on_error(end(next(iter(waiting))).gave_up(f"{MOST_WAITING} others have come since"))
@@ -187,6 +190,20 @@ class _Waiting:
         """End it, and return that in words."""
         self.asking.close()
         return f"user {self.user} did not ask to the end: {why}, found {len(self.found)} octets"
+
+
+def _overdue(waiting: Mapping[int, _Waiting], now: float) -> list[tuple[int, str]]:
+    """Return whom to give up, and why: who took too long, and of too many octets together those with most of them."""
+    late = [
+        (number, f"expected a whole line within {SECONDS:g} s") for number in waiting if waiting[number].until <= now
+    ]
+    sizes = {number: len(each.found) for number, each in waiting.items() if each.until > now}
+    too_long: list[tuple[int, str]] = []
+    while sum(sizes.values()) > MOST_HELD:
+        longest = max(sizes, key=sizes.__getitem__)
+        too_long.append((longest, f"all questions together are over {MOST_HELD} octets"))
+        del sizes[longest]
+    return late + too_long
 
 
 def read_line(from_: socket.socket, clock: Callable[[], float] = time.monotonic) -> bytes:
