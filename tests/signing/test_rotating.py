@@ -22,7 +22,7 @@ from a2a_ledger.rotation import rotate
 from a2a_ledger.verify import verify
 from tests.evidence.recorded import dispute
 from tests.report.conftest import browser
-from tests.signing.test_server import serving
+from tests.signing.serving import serving
 from verifier import a2a_verify
 
 if TYPE_CHECKING:
