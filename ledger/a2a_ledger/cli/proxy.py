@@ -63,8 +63,10 @@ def proxy(  # noqa: PLR0913 - one argument an option
     agent's card names the proxy, or with --rewrite-card, which serves a card of its own making, without the agent's
     signatures. Answers are asked for without compression. Needs the extra `server`.
 
-    With --mode enforce, 409 contract-changed is lifted by a GET of the card through the proxy, after `card accept`
-    where the setting `acceptance` asks a person. 409 and 502 name the task and the event that says more.
+    With --mode enforce, an event that a stream ends in the middle of is recorded and not passed on, and the kept card
+    is served where the agent's has no validator, until the setting `cache` ends. 409 contract-changed is lifted by a
+    GET of the card through the proxy, after `card accept` where the setting `acceptance` asks a person. 409 and 502
+    name the task and the event that says more.
 
     Runs until Ctrl-C, SIGTERM or SIGHUP. Then nothing new is accepted, what runs has five seconds to end (a second
     signal: none), what still runs is stopped and recorded as that, the ledger is closed, and the exit code is 0,
