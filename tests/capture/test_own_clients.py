@@ -26,7 +26,9 @@ class Counted(Peer):
     """A transport that knows which of its kind are open, by their number."""
 
     def __init__(self, still: set[int], number: int, served: dict[str, object]) -> None:
-        super().__init__(served, lambda _: httpx.Response(200, json=said("done")))
+        super().__init__(
+            served, lambda asked: httpx.Response(200, json=served if asked.method == "GET" else said("done"))
+        )
         self.closed = asyncio.Event()
         self._still = still
         self._number = number
@@ -60,6 +62,33 @@ async def test_a_client_that_nobody_holds_is_closed_when_another_one_took_over(o
         assert config.httpx_client is None
         assert await ledger.diagnose(CARD_URL) != "no card"  # the newest still leads to the peer
     assert still == set()
+
+
+@pytest.mark.parametrize(
+    ("second", "path", "left"),
+    [
+        (ORIGIN, "/b/agent-card.json", {0, 1}),  # another agent at the same host
+        (ORIGIN, None, {0, 1}),
+        (ORIGIN, "/a/agent-card.json", {1}),
+        (ORIGIN, "a/agent-card.json", {1}),  # the same card, written otherwise
+        (ORIGIN, "/b/../a/agent-card.json", {1}),
+        (f"{ORIGIN}/", "/a/agent-card.json", {1}),
+        (f"{ORIGIN}/a", "agent-card.json", {1}),
+    ],
+)
+async def test_only_a_client_of_the_same_card_takes_over(
+    open_ledger: OpenLedger, second: str, path: str | None, left: set[int]
+) -> None:
+    still: set[int] = set()
+    ledger = open_ledger()
+    first = "/a/agent-card.json"
+    async with Guard(ledger) as guard:
+        await guard.create_client(ORIGIN, relative_card_path=first, transport=Counted(still, 0, card()))
+        gc.collect()
+        await guard.create_client(second, relative_card_path=path, transport=Counted(still, 1, card()))
+        await asyncio.sleep(0.05)  # what is closed is closed beside this
+        assert still == left
+        assert await ledger.diagnose(f"{ORIGIN}{first}") != "no card"  # it still leads to its peer
 
 
 async def test_closing_the_guard_waits_for_a_client_that_is_being_closed(open_ledger: OpenLedger) -> None:

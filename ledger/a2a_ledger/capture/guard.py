@@ -198,7 +198,7 @@ class Guard:
             url: base url of the agent.
             config: the SDK's configuration, which is not changed; its httpx client, if any, must be a guarded one.
                 Without one a client is made. It is closed by `aclose`, or once nobody holds the SDK client any more
-                and another one was made for this url.
+                and another one was made for the same card url.
             interceptors: the user's own, which run before the guard's.
             relative_card_path: where the card lies, if not at the well-known place.
             transport: see `httpx_client`.
@@ -218,7 +218,7 @@ class Guard:
         except BaseException:
             await self._own.close(made)
             raise
-        self._own.follow(client, made, url)
+        self._own.follow(client, made, _card_url(made, url, relative_card_path))
         return client
 
     async def _connect(
@@ -237,8 +237,7 @@ class Guard:
             )
         if "GRPC" in sdk.bindings_of(chosen) and chosen.grpc_channel_factory is None:
             chosen.grpc_channel_factory = self.grpc_channel_factory()
-        path = relative_card_path if relative_card_path is not None else CARD_PATH
-        card_url = _asked_at(http, f"{url.rstrip('/')}/{path.lstrip('/')}")
+        card_url = _card_url(http, url, relative_card_path)
         if relative_card_path is not None:
             self.desk.expect_card_at(card_url)
         interceptor = self.interceptor()
@@ -301,8 +300,9 @@ def _versions() -> tuple[str, ...]:
         return ("1.0", "0.3")
 
 
-def _asked_at(client: httpx.AsyncClient, url: str) -> str:
-    """Return a url as this client asks for it: encoded, without dot segments, with parameters of its own."""
+def _card_url(client: httpx.AsyncClient, base: str, relative: str | None) -> str:
+    """Return the url of an agent's card as this client asks for it: encoded, no dot segments, its own parameters."""
+    url = f"{base.rstrip('/')}/{(CARD_PATH if relative is None else relative).lstrip('/')}"
     try:
         return str(client.build_request("GET", url).url)
     except httpx.InvalidURL:  # the SDK says what is wrong with it

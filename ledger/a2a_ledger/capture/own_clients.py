@@ -27,10 +27,13 @@ class OwnClients:
         """Keep one that was made on this event loop."""
         self._loops[client] = asyncio.get_running_loop()
 
-    def follow(self, user: object, client: httpx.AsyncClient, url: str) -> None:
-        """Take note of the SDK client that uses one, which takes over from those of this url that nobody holds."""
+    def follow(self, user: object, client: httpx.AsyncClient, card_url: str) -> None:
+        """Take note of the SDK client that uses one, which takes over from those of this card that nobody holds.
+
+        Two agents at one host have one base url and two cards: neither takes over from the other.
+        """
         here = asyncio.get_running_loop()
-        gone = self._gone.setdefault(url, [])
+        gone = self._gone.setdefault(card_url, [])
         for former in list(gone):
             loop = self._loops.get(former)
             if loop is not None and loop is not here and not loop.is_closed():
