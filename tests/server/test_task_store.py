@@ -188,3 +188,29 @@ async def test_what_could_not_be_recorded_is_recorded_with_the_next_save(
     assert states(ledger) == []
     await store.save(task(), CONTEXT)
     assert states(ledger) == [("T1", "working")]
+
+
+@pytest.mark.parametrize("process", ["a-restart", "another-process"])
+async def test_what_another_store_recorded_is_not_looked_up_and_the_first_save_is_recorded(
+    open_ledger: OpenLedger, process: str
+) -> None:
+    inner, ledger = InMemoryTaskStore(), open_ledger()
+    await recorded(inner, ledger).save(task(), CONTEXT)
+    if process == "a-restart":
+        ledger.close()
+    ledger = open_ledger()
+    store = recorded(inner, ledger)
+    await store.save(task(), CONTEXT)
+    await store.save(task(), CONTEXT)
+    assert states(ledger) == [("T1", "working"), ("T1", "working")]
+
+
+async def test_a_state_is_recorded_again_once_too_many_other_tasks_were(
+    open_ledger: OpenLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a2a_ledger.capture.server.task_store._REMEMBERED", 2)
+    ledger = open_ledger()
+    store = recorded(InMemoryTaskStore(), ledger)
+    for name in ("T1", "T2", "T1", "T3", "T2", "T1"):  # the third keeps no place: it records nothing
+        await store.save(task(name=name), CONTEXT)
+    assert [name for name, _ in states(ledger)] == ["T1", "T2", "T3", "T1"]

@@ -1,4 +1,4 @@
-"""A task store that records what is saved: each state of a task once (docs/format.md section 14).
+"""A task store that records what is saved, but no state again that it recorded last (docs/format.md section 14).
 
 store = RecordedTaskStore(InMemoryTaskStore(), ledger, "https://me.example/.well-known/agent-card.json")
 """
@@ -45,10 +45,13 @@ class RecordedTaskStore(TaskStore):
         self._desk = Desk(ledger, client_versions=(), redact=None)
         self._peer = peer_at(card_url).id
         self._recorded: OrderedDict[str, bytes] = OrderedDict()
-        """Digest of the state that was recorded last, of the tasks that were saved last."""
+        """Digest of the state that was recorded last, of the tasks that were recorded last."""
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Save a task, then record it, unless it is as it was when it was recorded last.
+        """Save a task, then record it, unless it is as it was when this store recorded it last.
+
+        What an earlier process, or another one, recorded is not looked up: the first save of a task is recorded, since
+        a record too many harms no evidence, and one too few would.
 
         What is saved and recorded is the task as it is now, whatever its owner makes of it meanwhile. Saves of one
         task are done one after the other. Of one that fails, or is cancelled, in the other store nothing is recorded;
