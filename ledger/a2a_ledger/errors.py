@@ -81,7 +81,7 @@ class SendRefusedError(CaptureError):
 
     Attributes:
         reason: that of the table (docs/format.md section 9).
-        retry_after: seconds after which asking again may go otherwise; None: waiting alone changes nothing.
+        retry_after: seconds after which asking again may go otherwise; None: no time is known (docs/errors.md).
     """
 
     def __init__(  # noqa: PLR0913 - what a caller has to be told, all named at the call

@@ -62,3 +62,12 @@ def test_inputs_survive_being_written_and_read(path: Path) -> None:
     inputs, _ = inputs_from_json(json.loads(path.read_text()))
     again, assumed = inputs_from_json(inputs.to_json())
     assert (again, assumed) == (inputs, [])
+
+
+def test_the_page_on_errors_says_what_lifts_each_abort_without_a_time() -> None:
+    expected = [json.loads(path.with_suffix(".expected.json").read_text()) for path in ROWS]
+    without = {row["reason"] for row in expected if row["decision"] == "abort-before-send" and not row["retry_after"]}
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
+    of_the_card = {"contract-changed", "undecidable"}  # ContractChangedError, a row of its own
+    assert without - of_the_card == {"sibling-submitted", "refetch-failed", "version-skew"}
+    assert [reason for reason in sorted(without - of_the_card) if f"`{reason}`" not in page] == []

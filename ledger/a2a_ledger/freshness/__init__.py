@@ -78,7 +78,7 @@ class Decision:
     at_stake: str = "authorization"
     """none, routing or authorization."""
     retry_after: int | None = None
-    """Seconds until the row that aborted no longer matches; None: waiting does not help."""
+    """Seconds until the row that aborted no longer matches; None: no time is known."""
 
 
 def decide(inputs: Inputs) -> Decision:
