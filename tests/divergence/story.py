@@ -410,10 +410,12 @@ class Story:
             sent = leg.method_spelled in {"SendMessage", "SendStreamingMessage"}
             is_plain = sent and wrapped and result is not None and "id" in result
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"task": result} if is_plain else result}).encode()
-        stored = starred(body, *cut)
+        stored, shown = starred(body, *cut), body
         for one in cut:
-            body = body.replace(one.encode(), b"*" * len(one.encode()), 1)
-        read = parse_response(leg, status, headers, body)
+            shown = shown.replace(one.encode(), b"*" * len(one.encode()), 1)
+        read = parse_response(leg, status, headers, shown)
+        if cut and read.flags:  # the body as it came has no flag, and its ids are lifted from it
+            read = parse_response(leg, status, headers, body)
         kept: dict[str, Content | bytes] = {
             f"header.{index:02}": json.dumps([name.lower(), value], separators=(",", ":")).encode()
             for index, (name, value) in enumerate(headers)

@@ -250,7 +250,7 @@ def cut(  # noqa: PLR0913 - a body, and all that decides about its holes
     """Return a body's parts: credentials, the user's own spans, and the tail over `keep` become holes.
 
     Cuts inside of a JSON string cover whole escapes and characters, so that the body with `*` for the holes
-    still parses. A secret is cut outside of strings too; such a text then does not parse, and says so.
+    still parses. A secret of digits is cut out of numbers too: such a text parses with digits there (format.md 3.3).
 
     Args:
         role: see `Redactor`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.reading import body_cut, content
+from a2a_ledger.divergence.reading import body_cut, message_body
 from a2a_ledger.wire import message_digest
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def resent_task(reader: LogReader, peer: str, message_id: str, said: str | None)
 
 
 def _said(record: Record) -> str | None:
-    return message_digest(content(record, "body") or b"", other=body_cut(record))
+    return message_digest(message_body(record) or b"", other=body_cut(record))

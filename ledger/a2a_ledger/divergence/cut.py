@@ -18,6 +18,7 @@ from a2a_ledger.divergence.reading import (
     is_inbound,
     json_object,
     leg_of,
+    message_body,
     request_leg_of,
     text,
     texts_of_header,
@@ -121,7 +122,7 @@ def header_is_cut(record: Record, name: str) -> bool:
 def hides_history_length(record: Record) -> bool:
     """Say whether a request that shows no `historyLength` may have asked for one: its name or its value was cut."""
     if has_holes(record, "body"):
-        body = content(record, "body") or b""
+        body = message_body(record) or b""
         return b"istoryLength" in body or json_object(body) is None
     if not has_holes(record, "url"):
         return False

@@ -27,6 +27,7 @@ from a2a_ledger.wire import (
     parse_stream_event,
     request_contents,
 )
+from a2a_ledger.wire.cut_texts import filled_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -190,6 +191,8 @@ def went_well(record: Record) -> bool:
 STAR = "*"
 TILDE = "~"
 """Signs that holes are filled with: what a record says in two ways, once with each, something was cut out of."""
+_DIGITS = {STAR: b"1", TILDE: b"2"}
+"""What stands for them in a number."""
 
 
 def content(record: Record, role: str, sign: str = STAR) -> bytes | None:
@@ -219,7 +222,7 @@ def same_json(one: Json, other: Json) -> bool:
 def leg_of(record: Record, sign: str = STAR) -> Leg:
     """Read an inbound record's body and kept headers again, exactly as capture did (docs/format.md section 3)."""
     data = record.data
-    body = content(record, "body", sign) or b""
+    body = message_body(record, sign) or b""
     headers = headers_of(record, sign)
     if data.get("leg") == "push":
         return parse_push(headers, body)
@@ -237,7 +240,7 @@ def leg_of(record: Record, sign: str = STAR) -> Leg:
 
 def request_leg_of(record: Record, sign: str = STAR) -> Leg:
     """Read a request's body and kept headers again, exactly as capture did."""
-    data, headers, body = record.data, headers_of(record, sign), content(record, "body", sign) or b""
+    data, headers, body = record.data, headers_of(record, sign), message_body(record, sign) or b""
     address = content(record, "url", sign)
     url = text(data, "url") or "" if address is None else address.decode("utf-8", "replace")
     if text(data, "binding") == "GRPC":
@@ -245,10 +248,28 @@ def request_leg_of(record: Record, sign: str = STAR) -> Leg:
     return parse_request(text(data, "http_method") or "POST", url, headers, body)
 
 
+def message_body(record: Record, sign: str = STAR) -> bytes | None:
+    """Return a message's body as `content` does, where a hole lies outside of a JSON string with a number in it."""
+    octets = content(record, "body", sign)
+    holes = _holes(record)
+    return octets if octets is None or not holes else filled_numbers(octets, holes, _DIGITS[sign])
+
+
 def body_cut(record: Record) -> bytes | None:
-    """Return a body with another sign in its holes than `content` puts there; None: nothing was cut out of it."""
-    cut = any(isinstance(part, Hole) for part in record.stored_parts("body") or ())
-    return content(record, "body", TILDE) if cut else None
+    """Return a body with another sign in its holes than `message_body` has there; None: nothing was cut out of it."""
+    return message_body(record, TILDE) if _holes(record) else None
+
+
+def _holes(record: Record) -> list[tuple[int, int]]:
+    """Return where the holes of a body begin, and how long they are."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for part in record.stored_parts("body") or ():
+        length = part.length if isinstance(part, Hole) else len(part.content)
+        if isinstance(part, Hole):
+            found.append((at, length))
+        at += length
+    return found
 
 
 def contents_of(record: Record, *, whole: bool = False) -> Contents:
@@ -256,7 +277,7 @@ def contents_of(record: Record, *, whole: bool = False) -> Contents:
 
     `whole` tells the kind also of an answer in which there is nothing to compare.
     """
-    body = content(record, "body") or b""
+    body = message_body(record) or b""
     other = body_cut(record)
     if not is_request(record):
         framed = record.data.get("leg") == "stream-event"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_ledger.divergence.reading import body_cut, content, is_request, text, texts
+from a2a_ledger.divergence.reading import body_cut, is_request, message_body, text, texts
 from a2a_ledger.divergence.readings import LONGEST
 from a2a_ledger.divergence.spoken import CONTENTS
 from a2a_ledger.wire import Running, repeated_members
@@ -104,7 +104,7 @@ def duplicate_keys(matter: Matter) -> Iterator[Finding]:
     """
     if "duplicate-keys" not in texts(matter.record.data.get("flags")):
         return
-    repeated = repeated_members(data_of(content(matter.record, "body") or b""))
+    repeated = repeated_members(data_of(message_body(matter.record) or b""))
     other = body_cut(matter.record) if matter.readings.heeds_cuts and repeated else None
     if other is not None:  # two names that were cut look like one
         twice = set(repeated_members(data_of(other)))

@@ -23,13 +23,13 @@ from a2a_ledger.divergence.reading import (
     REDIRECTS,
     Frozen,
     asked_history,
-    content,
     contents_of,
     frozen_of,
     is_inbound,
     is_of_another,
     is_request,
     leg_of,
+    message_body,
     number,
     ref,
     schemes_carried,
@@ -148,7 +148,7 @@ class TaskCase:
         return self._digest(record) in self.told_by(record).sayings
 
     def _digest(self, record: Record) -> str:
-        body = content(record, "body") or b""
+        body = message_body(record) or b""
         if not self.readings.by_payload:
             return hashlib.sha256(body).hexdigest()
         return payload_digest(body, framed=record.data.get("leg") == "stream-event")

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeGuard, cast
 
 from a2a_ledger.wire.answer import unwrap
-from a2a_ledger.wire.cut_texts import Cut, both, lacks
+from a2a_ledger.wire.cut_texts import Cut, both, is_merged, lacks
 from a2a_ledger.wire.jsontext import lift, member, objects
 from a2a_ledger.wire.pieces import TEXT, Content, Piece, Running
 from a2a_ledger.wire.sse import data_of
@@ -163,9 +163,11 @@ def message_digest(body: bytes, *, other: bytes | None = None) -> str | None:
 
 
 def _read_both(body: bytes, other: bytes | None = None) -> Json:
-    """Read JSON, each text in it that was cut as a `Cut`."""
+    """Read JSON, each text and number in it that was cut as a `Cut`; None where a cut may have joined two objects."""
     value = _read(body)
-    return value if other is None else both(value, _read(other))
+    if other is None:
+        return value
+    return None if is_merged(body) else both(value, _read(other))
 
 
 @lru_cache(maxsize=1)  # what one body says is looked at twice: for its contents, and for what is said again
