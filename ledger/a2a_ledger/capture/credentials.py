@@ -170,14 +170,14 @@ def _from_url(url: bytes, schemes: Mapping[str, object], places: Sequence[ApiKey
         basic = base64.b64encode(pair)
         secrets.append(Secret(_scheme_for("basic", schemes, places), basic, (url[slice(*info)], *_basic_parts(basic))))
     by_query = {place.name: place.scheme for place in reversed(places) if place.location == "query"}
-    secrets += [
-        Secret(by_query.get(value.name, ""), url[slice(*value.span)])
-        for value in query_values(url)
-        if value.name in by_query
-        or ANYWHERE.name in by_query
-        or (UNREAD.name in by_query and not _is_of_a2a(value.name))
-        or tells(value.name)
-    ]
+    for value in query_values(url):
+        named = [by_query[name] for name in value.names if name in by_query]
+        plain = value.names[0]
+        is_secret = (
+            named or ANYWHERE.name in by_query or (UNREAD.name in by_query and not _is_of_a2a(plain)) or tells(plain)
+        )
+        if is_secret:
+            secrets += [Secret(scheme, url[slice(*value.span)]) for scheme in named or [""]]
     return secrets
 
 

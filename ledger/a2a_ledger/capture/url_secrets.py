@@ -38,9 +38,14 @@ _TELLING = frozenset(
 
 
 class QueryValue(NamedTuple):
-    """One `name=value` of a url's path, query or fragment: the name read and in lower case, where the value stands."""
+    """One `name=value` of a url's path, query or fragment.
 
-    name: str
+    Attributes:
+        names: what its name may say, in lower case. A form writes a space as `+`, which may as well be itself.
+        span: where the value stands.
+    """
+
+    names: tuple[str, ...]
     span: Span
 
 
@@ -82,9 +87,14 @@ def query_values(url: bytes) -> Iterator[QueryValue]:
     """Yield the values in a url's path, query and fragment that are not empty."""
     behind = _BEHIND_PATH.search(url)
     path = behind.start() if behind else len(url)
-    for found in (*_PARAMETER.finditer(url, 0, path), *_PAIR.finditer(url, path)):
+    for found in _PARAMETER.finditer(url, 0, path):
         if found[2]:
-            yield QueryValue(unquote_to_bytes(found[1]).decode("utf-8", "replace").lower(), found.span(2))
+            yield QueryValue((_read(found[1]),), found.span(2))
+    for found in _PAIR.finditer(url, path):
+        if found[2]:
+            plain = _read(found[1])
+            names = (plain, _read(found[1].replace(b"+", b" "))) if b"+" in found[1] else (plain,)
+            yield QueryValue(names, found.span(2))
 
 
 def query_texts(url: bytes) -> Iterator[Span]:
@@ -103,9 +113,13 @@ def tells(name: str) -> bool:
 
 def secret_places(url: bytes) -> list[Span]:
     """Return the places of a url that are never recorded."""
-    spans = [value.span for value in query_values(url) if tells(value.name)]
+    spans = [value.span for value in query_values(url) if tells(value.names[0])]  # a sign more or less tells the same
     info = user_info(url)
     return [info, *spans] if info else spans
+
+
+def _read(name: bytes) -> str:
+    return unquote_to_bytes(name).decode("utf-8", "replace").lower()
 
 
 def _before_at(text: bytes, authority: Span) -> Span | None:
