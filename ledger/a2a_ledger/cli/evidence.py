@@ -361,7 +361,7 @@ def _print_report(report: Report, *, trusting: bool) -> None:
     for claim in report.claims:
         status = styled(f"{claim.status:<10}", fg=_COLOURS[claim.status])
         settle = f"  settle: {claim.settle}" if claim.settle else ""
-        click.echo(f"{claim.title:<{width}}  {status}  {clean(claim.detail)}{clean(settle)}")
+        click.echo(f"{claim.claim:<3}{claim.title:<{width}}  {status}  {clean(claim.detail)}{clean(settle)}")
     for line in report.not_established:
         click.echo(f"  does not establish: {clean(line)}")
 
