@@ -2389,7 +2389,9 @@ def _read_export(statement: Statement, shown: Shown, claims: Object, scope: Scop
     ends: dict[str, int] = {}
     for end in says["ends"] if isinstance(says["ends"], list) else []:
         match end:
-            case {"stream": str(stream), "ver": int(ver), **others} if not others and type(ver) is int and ver >= -1:
+            case {"stream": str(stream), "ver": int(ver), **others} if (
+                not others and type(ver) is int and ver >= -1 and stream not in ends
+            ):
                 ends[stream] = ver
             case _:
                 raise RefusedError("has ends of another shape")

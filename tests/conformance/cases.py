@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.conformance import (
     beside_cases,
     erasure_cases,
+    export_cases,
     file_cases,
     finding_cases,
     head_cases,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _MODULES = (
     hostile_zips,
     file_cases,
+    export_cases,
     record_cases,
     unshown_cases,
     erasure_cases,

@@ -133,12 +133,12 @@ class ExportStatement:
         for name in self._scope.said_twice:
             if name not in claimed or canonical(said[name]) != canonical(claimed[name]):
                 raise FormatError(f"says another {name} than {CLAIMS}")
-        at, tool = said["at"], said["tool"]
-        if not isinstance(at, str) or not isinstance(tool, str) or said["exporter"] not in signers:
+        at, tool, exporter = said["at"], said["tool"], said["exporter"]
+        if not (isinstance(at, str) and isinstance(tool, str) and isinstance(exporter, str) and exporter in signers):
             raise FormatError("expected `at` and `tool` as texts, and `exporter` as the vkey that signed")
         ends = read_ends(said["ends"])
-        if sorted(ends) != self._scope.ends:
-            raise FormatError(f"its `ends` are of {sorted(ends)}, expected {self._scope.ends}, each once")
+        if list(ends) != self._scope.ends:
+            raise FormatError(f"its `ends` are of {list(ends)}, expected {self._scope.ends}, in this order")
         self.ends, self.at = ends, at
 
 

@@ -144,7 +144,7 @@ async function exportStatement(bundle, keys, leaves, checkpoint, claimed, scope)
       if (!exactly(end, ["stream", "ver"]) || typeof end.stream !== "string" || !Number.isSafeInteger(end.ver) || end.ver < -1 || ends.has(end.stream)) throw new Problem("`ends` has another form");
       ends.set(end.stream, end.ver);
     }
-    if (!equal([...ends.keys()].sort(), endsOf(scope))) throw new Problem("its `ends` are of other streams");
+    if (!equal([...ends.keys()], endsOf(scope))) throw new Problem("its `ends` are of other streams");
     Object.assign(said, { ends, at: predicate.at });
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
