@@ -33,6 +33,7 @@ _TELLING = frozenset(
         *("auth", "authorization", "password", "passwd", "pwd", "secret", "clientsecret", "clientassertion"),
         *("sig", "signature", "xamzsignature", "xgoogsignature", "code", "sessionid", "jsessionid", "sid"),
         *("xauthtoken", "xaccesstoken", "xfunctionskey", "credentials", "sessiontoken", "tokenvalue", "xamzcredential"),
+        "xgoogcredential",
     }
 )
 

@@ -1,8 +1,8 @@
 """What messages and artifacts say, in a form in which two spellings of one content are equal. Pure.
 
 A2A spells one content in several ways: parts of 0.1 to 1.0 and of the 0.3 proto, ids that a server fills
-in, numbers that a protobuf Struct makes doubles. Only what was said is compared, who said it and the text,
-data and files of its parts; ids, names, media types and metadata are what servers fill in.
+in, numbers that a protobuf Struct makes doubles, urls that a store signs anew. Only what was said is compared, who said
+it and the text, data and files of its parts; ids, names, media types and metadata are what servers fill in.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from a2a_ledger.wire.answer import unwrap
 from a2a_ledger.wire.cut_texts import Cut, both, is_merged, lacks
 from a2a_ledger.wire.jsontext import lift, member, objects
 from a2a_ledger.wire.pieces import TEXT, Content, Piece, Running
+from a2a_ledger.wire.signed_urls import unsigned
 from a2a_ledger.wire.sse import data_of
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ def _members(part: JsonObject) -> Iterator[Piece]:
         yield Piece("bytes", _octets(octets))
     place = member(source, "uri", "fileWithUri", "url")
     if _is_whole(place):
-        yield Piece("uri", place)
+        yield Piece("uri", unsigned(place))
 
 
 def _is_whole(value: Json) -> TypeGuard[str]:
