@@ -13,7 +13,7 @@ from tests.divergence.test_rules import only, shown_by
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_ledger.events import Json
+    from a2a_ledger.events import Json, JsonObject
 
 
 def doubled() -> bytes:
@@ -67,6 +67,58 @@ def test_two_messages_of_one_id_in_one_history() -> None:
     story.working()
     story.polled(history=[said("p1", "one"), said("p1", "two")])
     assert only(story).observed == {"id": "message", "value": "p1", "pointer": "/history"}
+
+
+BESIDE = [
+    [ours("m1"), said("m1", "answer")],
+    [said("m1", "answer"), ours("m1")],
+    [ours("m1"), said("p1", "wait"), said("m1", "answer"), said("m1", "answer")],
+    [ours("m1"), ours("m1", "pay 100")],
+]
+"""Histories that hold our message m1 as it was sent, and another one under its id."""
+
+
+@pytest.mark.parametrize("history", BESIDE)
+def test_a_message_of_the_peer_under_an_id_of_ours_in_a_history_that_holds_both(history: list[JsonObject]) -> None:
+    story = Story()
+    story.working()
+    for _ in range(3):
+        story.polled("completed", history=list(history))
+    finding = only(story)
+    assert (finding.rule, finding.about, finding.certainty) == ("duplicate-id", "peer", "certain")
+    assert finding.observed == {"id": "message", "value": "m1", "pointer": "/history"}
+    assert finding.evidence[1].n == 2  # our message
+
+
+@pytest.mark.parametrize("history", BESIDE[:3])
+def test_it_is_found_once_when_the_answer_was_seen_before_or_stands_in_the_status_too(
+    history: list[JsonObject],
+) -> None:
+    earlier, beside = Story(), Story()
+    made = task("completed")
+    made["status"] = {"state": "TASK_STATE_COMPLETED", "message": said("m1", "answer")}
+    earlier.bind(earlier.answer(earlier.begun(), made))
+    earlier.polled("completed", history=list(history))
+    beside.working()
+    beside.answer(beside.ask("GetTask", task_id="T1"), {**made, "history": list(history)})
+    for story in (earlier, beside):
+        finding = only(story)
+        assert (finding.rule, finding.subject) == ("duplicate-id", "message:m1")
+
+
+def test_two_messages_of_an_id_of_the_peer_one_of_them_as_it_was_recorded() -> None:
+    story = Story()
+    story.working()
+    story.polled(text="which quarter?")  # its id is s1
+    story.polled(history=[ours("m1"), said("s1", "which quarter?"), said("s1", "which year?")])
+    assert [(one.rule, one.subject) for one in story.findings()] == [("duplicate-id", "message:s1")]
+
+
+def test_two_messages_of_one_id_neither_of_which_was_recorded_are_the_history_s_divergence() -> None:
+    story = Story()
+    story.working()
+    story.polled(history=[ours("m1", "stop"), said("m1", "answer")])
+    assert [(one.rule, one.subject) for one in story.findings()] == [("history-divergence", "content:m1")]
 
 
 def test_two_artifacts_of_one_id_in_one_task() -> None:

@@ -5,7 +5,8 @@ the status until the next one comes. So a message that is not there is no findin
 `kind`:
 
 `content`  a message stands in the history under an id that was recorded with another content: with what we sent, or
-           with what the peer itself said before.
+           with what the peer itself said before. Where the history holds the recorded one too, its id stands for
+           two contents, and that is `duplicate-id`.
 `order`    two messages stand in another order than in an earlier history of the peer, or than we sent them in, the
            second after the first was answered.
 `gone`     a message that the history held is missing out of the middle of a longer one.
@@ -57,12 +58,17 @@ def history_rules(matter: Matter, said: Contents) -> Iterator[Finding]:
 
 def _changed(matter: Matter, history: Sequence[MessageContent]) -> Iterator[Finding]:
     found: dict[str, tuple[Known, str]] = {}
+    kept: set[str | None] = set()  # what stands here as it was recorded: a second content beside it is `duplicate-id`
     for one in history:
+        known, _ = matter.known(one.id)
+        if known is not None and one.content is not None and one.content.is_among(known.contents):
+            kept.add(one.id)
+    for one in history:
+        if one.id in kept:
+            continue
         comparable = one.content is not None or one.is_empty
         known, certainty = matter.known(one.id if comparable else None)
         if known is None or (one.is_empty and certainty != "certain") or len(known.contents) >= CONTENTS:
-            continue
-        if one.content is not None and one.content.is_among(known.contents):
             continue
         found[one.id or ""] = known, certainty
         if len(found) == MOST:

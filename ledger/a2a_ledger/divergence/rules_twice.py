@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from a2a_ledger.divergence.finding import Evidence, Finding
     from a2a_ledger.divergence.matter import Matter
+    from a2a_ledger.divergence.spoken import Known
     from a2a_ledger.events import Json
     from a2a_ledger.wire import Content, Contents
 
@@ -30,7 +31,8 @@ def duplicate_id(matter: Matter, said: Contents) -> Iterator[Finding]:
 
     Who says the second one is who it is about. A retry with the same content, a copy with ids filled in, and the
     same message in status and history are equal. What a *history* says of a message that was recorded before is
-    `history-divergence`, and a complete artifact that changes `artifact-rewritten`.
+    `history-divergence`, if the recorded one does not stand in it too, and a complete artifact that changes
+    `artifact-rewritten`.
 
     Established: that the id names two contents on this task. Not established: which of them the other side acted on.
     """
@@ -42,11 +44,20 @@ def duplicate_id(matter: Matter, said: Contents) -> Iterator[Finding]:
             yield _twice(matter, "message", one.id or "", pointer, known.evidence, certainty)
     messages = [(one.id, one.content) for one in (*said.history, said.status) if one is not None]
     for name in _differing(messages):
-        if matter.known(name)[0] is None:  # else it has been said above, or is the history's divergence
+        known, _ = matter.known(name)
+        if known is None:
             yield _twice(matter, "message", name, "/history")
+        elif _stands_beside(known, [content for other, content in messages if other == name]):
+            yield _twice(matter, "message", name, "/history", known.evidence)
     artifacts = [(one.id, Running(one.pieces).content() if one.pieces else None) for one in said.artifacts]
     for name in _differing(artifacts):
         yield _twice(matter, "artifact", name, "/artifacts")
+
+
+def _stands_beside(known: Known, listed: list[Content | None]) -> bool:
+    """Say whether a new content stands beside a recorded one of the same id; alone it is the history's divergence."""
+    among = {content.is_among(known.contents) for content in listed if content is not None}
+    return among == {True, False} and len(known.contents) < CONTENTS
 
 
 def _differing(listed: Iterable[tuple[str | None, Content | None]]) -> list[str]:
