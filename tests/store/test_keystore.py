@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import hmac
 import sqlite3
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_ledger.errors import MissingKeysError, ReadOnlyError, StoreError
-from a2a_ledger.store import KEY_TABLES, KeyStore, row_digest
+from a2a_ledger.sealing import KEY_SIZE, BoxKeys
+from a2a_ledger.store import KEY_TABLES, KeyStore, box_keys, row_digest
 from a2a_ledger.store.keystore import redaction_id
 from a2a_ledger.store.raw import raw_tables
 from tests.store.facts import PEER
@@ -148,6 +150,56 @@ def test_every_row_carries_a_digest_of_its_columns(keys: KeyStore) -> None:
                 assert digest == hashlib.sha256(expected).digest()
                 seen += 1
     assert seen == 64 + 1 + 1 + 1 + 1 + 64
+
+
+def test_the_streams_that_were_used_last_keep_their_keys_in_memory(
+    keys: KeyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box_keys, "REMEMBERED", 3)
+    streams = [f"task:{keys.new_task()}" for _ in range(4)]
+    first, second, third, fourth = streams
+
+    def known() -> list[bool]:
+        return [keys.boxes.knows(stream) for stream in streams]
+
+    assert known() == [False, True, True, True]
+    held = keys.boxes.newest(second)  # a hit: from now on the third is the oldest
+    keys.boxes.newest(first)
+    assert known() == [True, True, False, True]
+    keys.boxes.named(second, held.id)  # a hit by id is one too
+    keys.boxes.newest(third)
+    assert known() == [True, True, True, False]
+    for _ in range(5):
+        keys.boxes.look_again(second)
+        assert keys.boxes.newest(second).id == held.id  # read again and set again: that pushes nobody out
+    assert known() == [True, True, True, False]
+    keys.boxes.newest(fourth)
+    assert known() == [False, True, True, True]
+
+
+def test_one_bound_holds_for_all_keys_of_boxes_however_they_were_asked_for(
+    keys: KeyStore, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box_keys, "REMEMBERED", 4)
+    streams = [f"task:{keys.new_task()}" for _ in range(12)]
+    ids = {stream: keys.boxes.newest(stream).id for stream in streams}
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if isinstance(one, BoxKeys)}
+    again = KeyStore(place)  # has no spare keys
+    for stream in streams[:8]:
+        again.boxes.newest(stream)
+    for stream in streams[4:]:
+        again.boxes.named(stream, ids[stream])
+    gc.collect()
+    held = [one for one in gc.get_objects() if isinstance(one, BoxKeys) and id(one) not in before]
+    assert sorted(one.id for one in held) == sorted(ids[stream] for stream in streams[8:])
+    again.close()
+
+
+def test_keys_held_for_a_stream_take_little_memory() -> None:
+    keys = [BoxKeys(bytes([i]) * KEY_SIZE, b"b" * KEY_SIZE) for i in range(4)]
+    for made in keys:  # a cipher is 2.5 KB that no count of Python objects shows
+        assert all(isinstance(getattr(made, name), bytes) for name in BoxKeys.__slots__)
 
 
 def test_a_row_digest_tells_types_and_borders_apart() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from a2a_ledger.store import RawTables, Store
 
 _REMEMBERED = 4096  # keys held at once
-_BOXES_REMEMBERED = 256  # keys of boxes, which are larger: a log tells one task after the other
+_BOXES_REMEMBERED = 256  # streams and ids of keys of boxes: a log tells one task after the other
 _TABLES = ("stream_keys", "streams", "redaction_keys", "facts")
 _BOX_KEYS = "box_keys"
 

@@ -8,7 +8,8 @@ generation before its event is logged, wraps the rows again, and destroys the ol
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 from a2a_ledger.errors import MissingKeysError
 from a2a_ledger.sealing import KEY_SIZE, BoxKeys, box_key_id
@@ -28,7 +29,9 @@ TABLE = (
     " blob BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (stream, generation)) WITHOUT ROWID"
 )
 
-_REMEMBERED = 4096  # keys kept in memory: those of the streams used last
+REMEMBERED = 4096
+"""Streams whose keys are kept in memory: those that were used last."""
+
 _PAIR = 2 * KEY_SIZE
 _FINDINGS = "findings:"
 _PEER = "peer:"
@@ -40,6 +43,18 @@ def owner_of(stream: str) -> str:
         return stream
     about = stream.removeprefix(_FINDINGS)
     return about if about.startswith(_PEER) else f"task:{about}"
+
+
+class _Known(NamedTuple):
+    """What is in memory of one stream.
+
+    Attributes:
+        newest: the keys that new rows are sealed with, None where that has to be looked up.
+        all: these and those of other generations.
+    """
+
+    newest: BoxKeys | None = None
+    all: tuple[BoxKeys, ...] = ()
 
 
 class BoxKeyStore:
@@ -62,8 +77,7 @@ class BoxKeyStore:
         self._entropy = entropy
         self._lock = threading.Lock()
         self._renewals = 0  # who read the file before the last one must not say what is newest
-        self._newest: dict[str, BoxKeys] = {}
-        self._by_id: dict[tuple[str, bytes], BoxKeys] = {}
+        self._known: OrderedDict[str, _Known] = OrderedDict()  # by stream; the one that was used last is the last
 
     def forget(self) -> None:
         """Take a fresh lock in a forked child."""
@@ -71,7 +85,8 @@ class BoxKeyStore:
 
     def knows(self, stream: str) -> bool:
         """Tell whether `newest` would answer from memory."""
-        return owner_of(stream) in self._newest
+        known = self._known.get(owner_of(stream))
+        return known is not None and known.newest is not None
 
     def newest(self, stream: str) -> BoxKeys:
         """Return the keys that new rows of a stream are sealed with, made at the first use; durable when this returns.
@@ -80,7 +95,7 @@ class BoxKeyStore:
             ReadOnlyError: There are none and none may be made.
         """
         owner = owner_of(stream)
-        found = self._newest.get(owner)
+        found = self._recall(owner).newest
         if found is None:
             before = self._renewals
             with self._connections.reading() as connection:
@@ -100,7 +115,7 @@ class BoxKeyStore:
             MissingKeysError: They are not there.
         """
         owner = owner_of(stream)
-        found = self._by_id.get((owner, key_id))
+        found = next((keys for keys in self._recall(owner).all if keys.id == key_id), None)
         if found is None:
             found = self.find(owner, key_id)
             if found is None:
@@ -109,7 +124,7 @@ class BoxKeyStore:
                     "destroyed, or this key store is of another time than the database",
                     hint="restore keys.db from the same backup as the database, or run `a2a-ledger audit`",
                 )
-            self._keep(owner, found)
+            self._remember(owner, found)
         return found
 
     def find(self, owner: str, key_id: bytes) -> BoxKeys | None:
@@ -120,7 +135,7 @@ class BoxKeyStore:
     def prepare(self, streams: Iterable[str]) -> None:
         """See that streams have keys; one commit for all that have none."""
         owners = dict.fromkeys(map(owner_of, streams))
-        if all(owner in self._newest for owner in owners):
+        if all(map(self.knows, owners)):
             return
         with self._writing() as connection:
             self.make(connection, [owner for owner in owners if _read(connection, owner) is None])
@@ -159,10 +174,9 @@ class BoxKeyStore:
         """Forget which keys are the newest of a stream, or, without one, of all: they may have been renewed."""
         with self._lock:
             self._renewals += 1
-            if stream is None:
-                self._newest.clear()
-            else:
-                self._newest.pop(owner_of(stream), None)
+            for owner in list(self._known) if stream is None else [owner_of(stream)]:
+                if owner in self._known:
+                    self._known[owner] = self._known[owner]._replace(newest=None)
 
     def destroy_older(self, owner: str) -> None:
         """Remove all generations of a stream but its newest; their octets are gone once the file is compacted."""
@@ -173,22 +187,25 @@ class BoxKeyStore:
                 {"owner": owner},
             )
         with self._lock:
-            for known in [known for known in self._by_id if known[0] == owner]:
-                del self._by_id[known]
+            self._known.pop(owner, None)
 
-    def _remember(self, owner: str, keys: BoxKeys, before: int) -> None:
+    def _recall(self, owner: str) -> _Known:
         with self._lock:
-            if before == self._renewals:
-                while len(self._newest) >= _REMEMBERED:
-                    del self._newest[next(iter(self._newest))]
-                self._newest[owner] = keys
-        self._keep(owner, keys)
+            known = self._known.get(owner)
+            if known is None:
+                return _Known()
+            self._known.move_to_end(owner)
+            return known
 
-    def _keep(self, owner: str, keys: BoxKeys) -> None:
+    def _remember(self, owner: str, keys: BoxKeys, before: int | None = None) -> None:
+        """Keep keys of a stream; given the count of renewals at which they were read as the newest, also that."""
         with self._lock:
-            while len(self._by_id) >= _REMEMBERED:
-                del self._by_id[next(iter(self._by_id))]
-            self._by_id[owner, keys.id] = keys
+            newest, others = self._known.pop(owner, _Known())
+            if all(other.id != keys.id for other in others):
+                others = (*others, keys)
+            self._known[owner] = _Known(keys if before == self._renewals else newest, others)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
 
 
 def has_box_keys(connection: sqlite3.Connection) -> bool:
