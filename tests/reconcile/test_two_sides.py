@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_ledger.codec import Content, Withheld
 from a2a_ledger.events import ContractCaptured, MessageRecorded
 from a2a_ledger.reconcile import reconcile
 from tests.divergence.story import card, task, update
@@ -230,43 +228,6 @@ def test_pushes_find_each_other_by_content(two: Dispute) -> None:
     report = two.report()
     assert kinds(report) == [("push-only-client", "open")]
     assert report.legs.both == 3
-
-
-# ---- what is hidden
-
-
-def _with_token(two: Dispute, *, hidden: bytes, other: bytes, tail: bytes = b'"}}') -> list[tuple[str, str]]:
-    """Record a request whose token the client hides and the agent shows."""
-    two.agent.capture(two.agent.serve(REQUIRED))
-    two.client.capture(two.client.fetch(REQUIRED))
-    head = b'{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m7"},"token":"'
-    sent = MessageRecorded(
-        peer=str(two.client.records[-1].data["peer"]),
-        direction="out",
-        leg="request",
-        binding="JSONRPC",
-        url="https://vendor.example/a2a",
-        method="SendMessage",
-        message_id="m7",
-    )
-    two.client.add(sent, "task:t1", {"body": Content((head, Withheld(hidden), tail))})
-    two.agent.add(replace(sent), "task:t1", {"body": head + other + b'"}}'})
-    report = two.report()
-    assert (report.legs.both, report.legs.cannot_tell) in {(1, 1), (0, 0)}
-    return kinds(report)
-
-
-def test_a_hole_of_the_same_length_and_place_cannot_be_told(two: Dispute) -> None:
-    assert _with_token(two, hidden=b"secret", other=b"SECRET") == [("request-hidden", "explained")]
-
-
-def test_a_hole_of_another_length_is_not_called_different(two: Dispute) -> None:
-    assert _with_token(two, hidden=b"secret", other=b"a longer secret") == [("request-hidden", "explained")]
-
-
-def test_what_is_shown_beside_a_hole_is_compared_all_the_same(two: Dispute) -> None:
-    found = _with_token(two, hidden=b"secret", other=b"SECRET", tail=b'","to":"me"}}')
-    assert found == [("request-differs", "contradiction")]
 
 
 # ---- the contract

@@ -84,23 +84,32 @@ class LegComparison:
         return [*_pair_by(key, self._client.repeated, theirs), *_pair_by(key, ours, self._agent.repeated)]
 
     def _pair_hidden(self, ours: Sequence[Exchange], theirs: Sequence[Exchange]) -> list[tuple[Exchange, Exchange]]:
-        """Pair what may be one request as far as its octets are shown."""
+        """Pair what may be one request as far as its octets are shown, and was answered alike as far as that is.
+
+        Whether it is one cannot be told, so that other answers make two requests of it: another caller may have sent
+        the agent's.
+        """
         if not any(is_hidden(exchange.request) for exchange in (*ours, *theirs)):
             return []
         pairs: list[tuple[Exchange, Exchange]] = []
-        free = list(theirs)
+        free: dict[tuple[str, ...], list[Exchange]] = {}
+        for other in theirs:
+            free.setdefault(_call_of(other), []).append(other)
         for one in ours:
-            for other in free:
-                same_call = text(one.request.data, "method") == text(other.request.data, "method")
-                if same_call and compare(one.request, other.request).verdict == "cannot-tell":
-                    pairs.append((one, other))
-                    free.remove(other)
+            left = free.get(_call_of(one), [])
+            for place, other in enumerate(left):
+                if compare(one.request, other.request).verdict == "cannot-tell" and self._answered_alike(one, other):
+                    pairs.append((one, left.pop(place)))
                     break
         return pairs
 
+    def _answered_alike(self, one: Exchange, other: Exchange) -> bool:
+        """Say whether what both have of the answers is alike; a side may lack the first or the last of a stream."""
+        pairs = zip(one.answers, other.answers, strict=False)
+        return all(number(a.data, "status") == number(b.data, "status") and self._alike(a, b) for a, b in pairs)
+
     def _by_content(self, exchange: Exchange) -> tuple[str, ...]:
-        data = exchange.request.data
-        return (*(text(data, name) or "" for name in ("method", "task_id", "tenant")), self._digest(exchange.request))
+        return (*_call_of(exchange), self._digest(exchange.request))
 
     def _by_content_and_answers(self, exchange: Exchange) -> tuple[str, ...]:
         return (*self._by_content(exchange), *(self._digest(answer) for answer in exchange.answers))
@@ -283,6 +292,10 @@ def _by_call(exchange: Exchange) -> tuple[str, ...] | None:
     if "jsonrpc" not in body or not isinstance(called, (str, int)):
         return None
     return text(data, "method") or "", text(data, "task_id") or "", f"{type(called).__name__}:{called}"
+
+
+def _call_of(exchange: Exchange) -> tuple[str, ...]:
+    return tuple(text(exchange.request.data, name) or "" for name in ("method", "task_id", "tenant"))
 
 
 def _came_by(record: Record) -> str:
