@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_ledger.codec import Record
 from a2a_ledger.contract import default_profile
 from a2a_ledger.divergence import RULE_SETS, Cases, RecordLog
 from a2a_ledger.divergence.spoken import MESSAGES
+from a2a_ledger.wire import Contents
 from tests.divergence.story import Story, artifact, card, made, ours, said, task, update
 from tests.divergence.test_signature_broken import BROKEN, VALID
 
 if TYPE_CHECKING:
-    from a2a_ledger.codec import Record
     from a2a_ledger.divergence import Finding
 
 BILLING = "https://vendor.example/ext/billing/v1"
@@ -87,6 +90,32 @@ def test_what_comes_later_changes_nothing(cut: int) -> None:
     cases = Cases(RecordLog(STORY.records[:cut]), default_profile())
     found = [finding for record in STORY.records[:cut] for finding in cases.judge(record)]
     assert found == [finding for finding in WHOLE if finding.trigger.n < cut]
+
+
+def test_no_case_holds_on_to_a_record_or_to_what_stood_in_it() -> None:
+    body = "a body that nobody needs any more " * 100
+    story = Story()
+    story.working()
+    story.answer(story.ask(task_id="T1"), {"task": task("working", history=[said("p1", body)])})
+    cases = Cases(RecordLog(story.records), default_profile())
+    for record in story.records:
+        cases.judge(record)
+        for case in cases._tasks.values():  # pyright: ignore[reportPrivateUsage] - what they hold is what is tested
+            held = _reached_from(case)
+            assert not [one for one in held if isinstance(one, Record | Contents)]
+            assert not [one for one in held if isinstance(one, str | bytes) and len(one) > len(body)]
+
+
+def _reached_from(begin: object) -> list[object]:
+    """Return all data that an object holds, directly or through others."""
+    found: dict[int, object] = {}
+    waiting = [begin]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found and not isinstance(one, type | ModuleType | FunctionType):
+            found[id(one)] = one
+            waiting += gc.get_referents(one)
+    return list(found.values())
 
 
 def test_what_is_kept_of_a_task_is_bounded() -> None:

@@ -77,7 +77,7 @@ class TaskCase:
     sent: Evidence | None = None
     """The send that opened the task."""
     _read: tuple[Record, Contents] | None = None
-    """The record that was read last: it is judged, and then taken in."""
+    """The record that is being judged, and then taken in: read once for both."""
 
     @property
     def readings(self) -> Readings:
@@ -190,6 +190,7 @@ class TaskCase:
                 self.peer = self.peer or text(record.data, "peer") or ""
             case _:
                 pass
+        self._read = None  # a case outlives the bodies of its records
 
     def _bound(self, record: Record) -> None:
         task_id, context_id = text(record.data, "task_id"), text(record.data, "context_id")
