@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
+from a2a_ledger import ContractLedger
 from a2a_ledger.cli import cli
+from tests.capture.stored import all_octets, holding
 from tests.importer.archive import entry, write_har
 from tests.importer.lines import call, card, fetch, send, task
 
@@ -66,6 +68,58 @@ def test_a_message_can_be_told_where_it_went(tmp_path: Path) -> None:
     (tmp_path / "sent.json").write_text(send("m1")["request"]["body"])
     done = run("import", "--url", "https://vendor.example/a2a", "sent.json")
     assert (done.exit_code, "1 tasks" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "svc:SeCrEt12345@vendor.example/a2a",
+        "https:/svc:SeCrEt12345@vendor.example/a2a",
+        "https:svc:SeCrEt12345@vendor.example",
+        "//svc:SeCrEt12345@vendor.example/a2a",
+        "vendor.example/a2a?token=SeCrEt12345",
+        "ftp://svc:SeCrEt12345@vendor.example/a2a",
+        "https://?token=SeCrEt12345",
+        "https://vendor.example:port/SeCrEt12345",
+        "https://[SeCrEt12345/a2a",
+        " https://vendor.example/SeCrEt12345",
+        "https:\\\\svc:SeCrEt12345@vendor.example",
+    ],
+)
+def test_what_is_no_url_is_refused_and_said_nowhere(tmp_path: Path, url: str) -> None:
+    (tmp_path / "sent.json").write_text(send("m1")["request"]["body"])
+    refused = run("import", "--url", url, "sent.json")
+    assert (refused.exit_code, "--url: expected an http or https url" in refused.stderr) == (2, True)
+    assert "SeCrEt12345" not in refused.output
+    assert "message.recorded" not in run("tail").stdout
+    assert b"SeCrEt12345" not in all_octets(tmp_path / "audit")
+
+
+@pytest.mark.parametrize("secret", ["SeCrEt12345", "pW9"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "svc:{}@",
+        "https:svc:{}@",
+        "HTTPS:/svc:{}@",
+        "//svc:{}@",
+        "HTTPS://svc:{}@",
+        "  svc:{}@",
+        "https:///svc:{}@",
+        "https:\\\\svc:{}@",
+        "svc:a@{}@",
+    ],
+)
+def test_user_info_in_a_file_is_cut_also_from_a_url_without_a_scheme(tmp_path: Path, start: str, secret: str) -> None:
+    line = send("m1", {"task": task("WORKING")})
+    line["request"]["url"] = f"{start.format(secret)}vendor.example/a2a?x=https://b.example/{secret}"
+    (tmp_path / "lines.jsonl").write_text(json.dumps(line) + "\n")
+    assert run("import", "lines.jsonl").exit_code in {0, 3}
+    (tmp_path / "lines.jsonl").unlink()
+    with ContractLedger.open(tmp_path / "audit", read_only=True) as ledger:
+        assert "message.recorded" in " ".join(record.type for record in ledger.store.read(0, 100))
+        assert holding(ledger, secret) == []
+        assert holding(ledger, "vendor.example/a2a") != []
 
 
 def test_snapshots_and_lone_messages_can_be_shown(tmp_path: Path) -> None:

@@ -6,16 +6,19 @@ address. Clients put A-labels on the wire; of an IPv6 address the log's own spel
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_ledger.address import at_origin, host_spellings, origin_of, wire_url
+from a2a_ledger.capture.redacted import bare_url
 
 if TYPE_CHECKING:
     from a2a_ledger.capture.jsonl_line import ExchangeLine
     from a2a_ledger.store import Store
 
 _MOST_ORIGINS = 100_000
+_WITH_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://[^/?#\\]")
 
 
 class Addresses:
@@ -35,7 +38,12 @@ class Addresses:
         return line if url == line.request.url else replace(line, request=replace(line.request, url=url))
 
     def spelled(self, url: str) -> str:
-        """Return a url in the spelling of its origin that the log has, else that is put on the wire."""
+        """Return a url in the spelling of its origin that the log has, else that is put on the wire.
+
+        Text that is no url loses what may be a credential in it: nothing else would know where to look.
+        """
+        if _WITH_HOST.match(url) is None:
+            return bare_url(url)
         spellings = host_spellings(url)
         origin = origin_of(url)
         if len(spellings) == 1 and not origin.endswith("]") and "]:" not in origin:

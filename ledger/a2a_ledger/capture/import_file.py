@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from a2a_ledger.capture.formats import FORMATS, opened
 from a2a_ledger.capture.import_exchanges import Importer
@@ -41,12 +42,17 @@ def import_file(  # noqa: PLR0913 - all that can be said about a file, each name
         progress: called after each entry with the octets done and the octets in all.
 
     Raises:
-        UsageError: the file cannot be read, is not of the format that was named, or was imported before.
+        UsageError: the file cannot be read, is not of the format that was named, or was imported before; or `url`
+            is none.
         ReadOnlyError: the ledger cannot be written.
         StoreError: it could not be recorded; what was reported is there, and the same call goes on.
     """
     if form is not None and form not in FORMATS:
         raise UsageError(f"expected a format out of {', '.join(FORMATS)}, found {form}")
+    if url and not _is_address(url):
+        raise UsageError(  # without what was found: it may hold a password
+            "--url: expected an http or https url with its host, such as https://agent.example/a2a, found none"
+        )
     source = digest_of(path)
     with opened(path, form, url) as (found, entries):
         last = newest_of(ledger, source)
@@ -69,6 +75,16 @@ def import_file(  # noqa: PLR0913 - all that can be said about a file, each name
                 progress(entry.done, source.octets)
         job.flush()
     return job.report
+
+
+def _is_address(url: str) -> bool:
+    """Say whether a message can be sent there: what is no url has no place in which a password is looked for."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return usable and not any(sign.isspace() or sign in "\\\x00" for sign in url)
 
 
 def _go_on(job: Importer, start: Start, steps: Iterator[Entry], ledger: ContractLedger, source: Source) -> None:

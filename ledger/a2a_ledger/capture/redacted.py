@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MAX_CREDENTIALS = 8
 MAX_SCHEME = 128
 _MAX_URL = 1024
+_TYPED_USER = re.compile(r"^(\s*+(?:https?:[/\\]*+|[/\\]{2,}+)?+)[^/\\]*@", re.IGNORECASE)
+"""User info where the `//` before it was left out or written otherwise."""
 _LIFTED = ("method_spelled", "rpc_id", "message_id", "task_id", "context_id", "tenant", "state", "redirect")
 """The texts of a leg that come from the wire as they are."""
 
@@ -227,6 +229,7 @@ def bare_url(url: str) -> str:
     """Return a url without user info, query and fragment, short enough for a record."""
     bare = re.split(r"[?#]", url, maxsplit=1)[0]
     bare = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/\\]*@", r"\1", bare)
+    bare = _TYPED_USER.sub(r"\1", bare)
     return cut_text(bare, _MAX_URL)
 
 
