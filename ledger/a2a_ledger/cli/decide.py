@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -10,7 +11,7 @@ import click
 
 from a2a_ledger.cli.errors import DISPROVED
 from a2a_ledger.cli.output import clean, note, print_json, span
-from a2a_ledger.cli.reading import read_input
+from a2a_ledger.cli.reading import read_input, reading_of
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb
 from a2a_ledger.errors import UsageError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _CLIENT_VERSIONS = ("1.0", "0.3")
 _OLD_VERSIONS = frozenset({"", "0.3"})
 """A client of A2A 0.3 asks for a card with that version, or states none."""
+_VERSION = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _SENDS = frozenset({"proceed", "never-refetch"})
 NOT_ACCEPTED = "not-accepted"
 """The reason of an abort that no row of the table gives: no client is built from a contract that waits for a person."""
@@ -86,6 +88,8 @@ def decide(  # noqa: PLR0913 - one argument an option
         raise UsageError(
             "decide: expected either a PEER or --inputs FILE, found " + ("neither" if peer is None else "both")
         )
+    if not all(map(_VERSION.fullmatch, versions)):
+        raise UsageError("--client-version: expected a protocol version such as 1.0, found " + ascii(list(versions)))
     if file is not None:
         inputs, assumed, made = _from_file(file)
         judged, tail = None, ""
@@ -191,7 +195,8 @@ def _from_file(file: Path) -> tuple[Inputs, list[str], Decision]:
         value = cast("Json", json.loads(raw, object_pairs_hook=_once))
     except (ValueError, RecursionError) as e:
         raise UsageError(f"{file}: expected the JSON of a decision's inputs, found: {e}") from e
-    inputs, assumed = inputs_from_json(value, now=datetime.now(UTC))
+    with reading_of(file):
+        inputs, assumed = inputs_from_json(value, now=datetime.now(UTC))
     return inputs, assumed, table(inputs)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from a2a_ledger.errors import UsageError
+from a2a_ledger.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
 MAX_INPUT = 16 << 20
@@ -44,6 +46,20 @@ def read_input(source: Path, expected: str, *, limit: int = MAX_INPUT) -> bytes:
         return _read(source, sys.stdin.buffer, expected, limit)
     except (OSError, ValueError) as e:
         raise UsageError(f"{source}: cannot be read ({getattr(e, 'strerror', None) or e}); expected {expected}") from e
+
+
+@contextmanager
+def reading_of(source: Path) -> Generator[None]:
+    """Name the file in an error about what stands in it.
+
+    Raises:
+        UsageError: it was raised within; the file's name stands before it.
+        FormatError: same.
+    """
+    try:
+        yield
+    except (UsageError, FormatError) as e:
+        raise type(e)(f"{source}: {e}", hint=e.hint) from e
 
 
 def _read(source: Path, file: BinaryIO, expected: str, limit: int) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from a2a_ledger.cli.output import clean, note, print_json
-from a2a_ledger.cli.reading import MAX_BUNDLE, read_input
+from a2a_ledger.cli.reading import MAX_BUNDLE, read_input, reading_of
 from a2a_ledger.cli.session import Session, pass_session
 from a2a_ledger.cli.target import STDOUT, check_file, check_stdout
 from a2a_ledger.cli.verb import Verb
@@ -98,5 +98,6 @@ def _suggested(policy_file: Path | None, trust: tuple[str, ...]) -> str:
     if policy_file is None:
         return "".join(f"{parse_vkey(vkey).vkey}\n" for vkey in trust)
     raw = read_input(policy_file, "a policy")
-    parse_policy(raw)
+    with reading_of(policy_file):
+        parse_policy(raw)
     return raw.decode(errors="replace")
