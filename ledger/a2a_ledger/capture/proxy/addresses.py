@@ -101,6 +101,6 @@ def _base(url: str, option: str) -> str:
     except ValueError:
         usable, parts = False, urlsplit("")
     if not usable or parts.query or parts.fragment or parts.username is not None:
-        found = "more than one" if any(sign in url for sign in "@?#") else repr(url)  # that may be a credential
+        found = "more than that" if any(sign in url for sign in "@?#") else repr(url)  # it may be a credential
         raise UsageError(f"{option}: expected a base url such as https://agent.example, found {found}")
     return url.rstrip("/")
