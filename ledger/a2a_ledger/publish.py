@@ -69,8 +69,9 @@ class _Tile(NamedTuple):
 def publish(ledger: ContractLedger, folder: Path, *, whole: bool = False) -> Published:
     """Write what is new into a folder: tiles that are not there yet, then the checkpoint.
 
-    Full tiles that are there are not written again, unless they are damaged. Of every tile the length is looked at; of
-    those that the published head does not fill, each octet.
+    Full tiles that are there are not written again, unless they are damaged. The published head, which is put in place
+    last, says up to which tile the folder was whole: behind it each octet is looked at, before it the length of the
+    newest full tile of each level. Only where one of these is wrong, the length of every tile is.
 
     Args:
         ledger: with its log key the head is signed first; without, the newest head is published.
@@ -118,7 +119,8 @@ def _publish(ledger: ContractLedger, folder: Path, *, whole: bool) -> Published:
         raise StoreError(f"{folder}: a head of {there} is published, the newest that lies here is of {head.size}")
     leaf = sum(map(len, ledger.store.leaves(0, 1))) - 1  # that of number 0: leaves differ in the digits alone
     written = mended = 0
-    for tile in _tiles(head.size):
+    begun = 0 if whole or not _stands(folder, there, leaf) else there
+    for tile in _tiles(head.size, begun):
         place = folder / tile.path
         length = _length_of(place)
         if length is None:
@@ -133,10 +135,19 @@ def _publish(ledger: ContractLedger, folder: Path, *, whole: bool) -> Published:
                 _put(place, content)
                 mended += 1
     _put(folder / CHECKPOINT, note.encode())
-    for tile in _tiles(head.size):
+    for tile in _tiles(head.size, begun):
         if tile.width == WIDTH:
             shutil.rmtree(folder / f"{tile.whole}.p", ignore_errors=True)  # readers look for the full one now
     return Published(head, written, mended)
+
+
+def _stands(folder: Path, size: int, leaf: int) -> bool:
+    """Say whether the newest full tiles under the published head are there, as long as they must be.
+
+    A folder that lost tiles as a whole (a copy that was cut, a checkpoint put there alone) mostly lacks one of them.
+    """
+    full = (tile for tile in _tiles(size, size) if tile.width == WIDTH)
+    return all(_length_of(folder / tile.path) == _expected_length(tile, leaf) for tile in full)
 
 
 def _length_of(place: Path) -> int | None:
@@ -176,20 +187,25 @@ def _note(ledger: ContractLedger, there: int) -> str:
     return newest[1]
 
 
-def _tiles(size: int) -> Iterator[_Tile]:
-    """Yield every tile of a tree of this size, bundles of entries first."""
+def _tiles(size: int, begun: int = 0) -> Iterator[_Tile]:
+    """Yield the tiles of a tree of this size, bundles of entries first.
+
+    Args:
+        size: leaves of the tree.
+        begun: leaves of an older head. Of each level the tiles before the newest one that it fills are left out.
+    """
     level: int | None = None
-    nodes = size
+    nodes, filled = size, begun // WIDTH
     while nodes:
         full, rest = divmod(nodes, WIDTH)
-        for index in range(full):
+        for index in range(max(0, filled - 1), full):
             yield _Tile(level, index, WIDTH)
         if rest:
             yield _Tile(level, full, rest)
         if level is None:
             level = 0
         else:
-            level, nodes = level + 1, full
+            level, nodes, filled = level + 1, full, filled // WIDTH
 
 
 def _content(store: Store, tile: _Tile, size: int) -> bytes:

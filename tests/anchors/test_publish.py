@@ -115,7 +115,7 @@ def test_what_is_damaged_is_mended(ledger: ContractLedger, home: Path) -> None:
     assert publish(ledger, folder).mended == 0
     good = files(folder)
     partial = [folder / f"tile/{name}" for name in ("entries/004.p/76", "0/004.p/76", "1/000.p/4")]
-    full = [folder / "tile/entries/003", folder / "tile/0/000"]
+    full = [folder / "tile/entries/003", folder / "tile/0/003"]
     for path in [*partial, *full]:
         for left in (path.read_bytes()[:-1], b""):
             path.write_bytes(left)
@@ -125,6 +125,47 @@ def test_what_is_damaged_is_mended(ledger: ContractLedger, home: Path) -> None:
         damage(path)
     assert publish(ledger, folder)[1:] == (0, 3)
     assert files(folder) == good
+
+
+def test_an_older_full_tile_is_mended_when_asked_for_or_when_a_newer_one_is_gone(
+    ledger: ContractLedger, home: Path
+) -> None:
+    folder = home / "log"
+    grow_to(ledger, 1100)
+    publish(ledger, folder)
+    good = files(folder)
+    older, newest = folder / "tile/0/000", folder / "tile/entries/003"
+    older.unlink()
+    assert publish(ledger, folder)[1:] == (0, 0)
+    assert publish(ledger, folder, whole=True)[1:] == (1, 0)
+    assert files(folder) == good
+    older.write_bytes(b"")
+    newest.unlink()
+    assert publish(ledger, folder)[1:] == (1, 1)
+    assert files(folder) == good
+    shutil.rmtree(folder / "tile")  # a checkpoint that was put there alone
+    assert publish(ledger, folder)[1:] == (len(good) - 1, 0)
+    assert files(folder) == good
+
+
+def test_what_is_looked_at_does_not_grow_with_the_log(
+    ledger: ContractLedger, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    for size in (600, 2600):
+        grow_to(ledger, size)
+        publish(ledger, home / "log")
+        with monkeypatch.context() as patch:
+            seen: list[Path] = []
+            patch.setattr("a2a_ledger.publish._length_of", lambda place, seen=seen: seen.append(place) or length(place))
+            assert publish(ledger, home / "log")[1:] == (0, 0)
+        looked.append(len(seen))
+    # the newest full tile and the partial one of entries and of level 0, the partial one of level 1; full ones twice
+    assert looked == [7, 7]
+
+
+def length(place: Path) -> int | None:
+    return place.stat().st_size if place.exists() else None
 
 
 def test_full_tiles_of_earlier_heads_are_compared_when_asked_for(ledger: ContractLedger, home: Path) -> None:
