@@ -70,14 +70,8 @@ def find_peer(store: Store, wanted: str) -> PeerRow:
     return found[0]
 
 
-def peer_ids(store: Store) -> list[str]:
-    """Return the id of every peer."""
-    with reading(store, peers.VIEW) as now:
-        return [cast("PeerRow", row)["peer"] for row in now.rows.prefixed(peers.PEER)]
-
-
 def _local(rows: Table, wanted: str) -> list[TaskRow]:
-    exact = rows.get(wanted)
+    exact = None if ":" in wanted else rows.get(wanted)  # with a colon it is the key of a list
     if exact is not None:
         return [cast("TaskRow", exact)]
     if not wanted or not set(wanted) <= set("0123456789abcdef"):
@@ -86,9 +80,9 @@ def _local(rows: Table, wanted: str) -> list[TaskRow]:
 
 
 def _by_peer_ids(store: Store, rows: Table, wanted: str) -> list[TaskRow]:
-    known = peer_ids(store)
     for kind in ("task", "message", "context"):
-        hits = [record for peer in known for record in store.tagged(f"{kind}:{peer}:{wanted}", limit=_HITS)]
+        tags = [f"{kind}:{peer}:{wanted}" for peer in store.tagged_peers(kind)]
+        hits = [record for tag in tags for record in store.tagged(tag, limit=_HITS)]
         if found := _tasks_of(rows, hits):
             return found
     return _tasks_of(rows, store.tagged(f"trace:{wanted}", limit=_HITS))

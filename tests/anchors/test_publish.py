@@ -156,16 +156,23 @@ def test_what_is_looked_at_does_not_grow_with_the_log(
         grow_to(ledger, size)
         publish(ledger, home / "log")
         with monkeypatch.context() as patch:
-            seen: list[Path] = []
-            patch.setattr("a2a_ledger.publish._length_of", lambda place, seen=seen: seen.append(place) or length(place))
+            counted = Counted()
+            patch.setattr("a2a_ledger.publish._length_of", counted)
             assert publish(ledger, home / "log")[1:] == (0, 0)
-        looked.append(len(seen))
+        looked.append(counted.looks)
     # the newest full tile and the partial one of entries and of level 0, the partial one of level 1; full ones twice
     assert looked == [7, 7]
 
 
-def length(place: Path) -> int | None:
-    return place.stat().st_size if place.exists() else None
+class Counted:
+    """Says how long a file is, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def __call__(self, place: Path) -> int | None:
+        self.looks += 1
+        return place.stat().st_size if place.exists() else None
 
 
 def test_full_tiles_of_earlier_heads_are_compared_when_asked_for(ledger: ContractLedger, home: Path) -> None:

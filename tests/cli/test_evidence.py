@@ -84,7 +84,7 @@ def test_audit_is_clean_and_says_how_much_is_not_covered(run: Run, ledger: Path)
 def test_audit_finds_a_changed_row_of_a_view(run: Run, ledger: Path) -> None:
     assert run("--ledger", ledger, "audit").exit_code == 0
     with closing(sqlite3.connect(ledger / "ledger.db")) as db, db:
-        db.execute("UPDATE ledger_view_task_contracts_4 SET row = replace(row, 'input-required', 'completed')")
+        db.execute("UPDATE ledger_view_task_contracts_5 SET row = replace(row, 'input-required', 'completed')")
     result = run("--ledger", ledger, "audit")
     assert result.exit_code == 1
     assert result.stdout.startswith("1 fault: ")

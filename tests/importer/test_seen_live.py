@@ -43,7 +43,7 @@ async def live(ledger: ContractLedger, *lines: Line) -> None:
 
 def tasks(ledger: ContractLedger) -> list[tuple[object, object]]:
     with reading(ledger.store, task_contracts.VIEW) as now:
-        return [(row["peer_task"], row["state"]) for row in now.rows.prefixed("")]
+        return [(row["peer_task"], row["state"]) for row in task_contracts.tasks(now.rows)]
 
 
 def sent(message_id: str | None, result: Line) -> Line:

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,15 +15,16 @@ from a2a_ledger.errors import ConflictError, ReadOnlyError, StoreError
 from a2a_ledger.store import open_store
 from a2a_ledger_projections import base, task_contracts
 from a2a_ledger_projections.base import catch_up, compare, reading, rebuild
-from a2a_ledger_projections.view import Rows, View
+from a2a_ledger_projections.view import Rows, Table, View
+from tests.projections.logbook import PEER
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
     from a2a_ledger.store import Store
-    from a2a_ledger.store.database import Session
+    from a2a_ledger.store.database import Result, Session, Values
     from a2a_ledger_projections.facts import Fact
 
     from .logbook import Logbook
@@ -216,9 +218,64 @@ def test_rows_come_in_the_order_in_which_they_began(log: Logbook) -> None:
     tasks = [log.sent()[0] for _ in range(3)]
     log.request(tasks[0])
     with reading(log.store, task_contracts.VIEW) as now:
-        assert [row["task"] for row in now.rows.prefixed("")] == tasks
-        assert [row["task"] for row in now.rows.prefixed("", newest_first=True)] == tasks[::-1]
+        assert [row["task"] for row in task_contracts.tasks(now.rows)] == tasks
+        assert [row["task"] for row in task_contracts.tasks(now.rows, newest_first=True)] == tasks[::-1]
         assert [row["task"] for row in now.rows.prefixed(tasks[1][:12])] == [tasks[1]]
+
+
+def test_the_newest_tasks_cost_what_they_are(log: Logbook) -> None:
+    begun = [log.sent()[0] for _ in range(120)]
+    catch_up(log.store, task_contracts.VIEW)
+    log.sent()
+    catch_up(log.store, task_contracts.VIEW)
+    with log.store.views() as db:
+        counted = CountedRows(db)
+        rows = Table(counted, task_contracts.VIEW)
+        for peer in (None, PEER):
+            counted.rows = 0
+            newest = list(islice(task_contracts.tasks(rows, peer=peer, newest_first=True), 4))
+            assert [row["task"] for row in newest[1:]] == begun[:-4:-1]
+            assert counted.rows == 50 + 4  # a page of the list, and the rows that were taken
+        assert len(list(task_contracts.tasks(rows, peer=PEER))) == 121
+        assert list(task_contracts.tasks(rows, peer=PEER[:-1])) == []
+        counted.rows = 0
+        assert list(task_contracts.tasks(rows, findings=True)) == []
+        assert counted.rows == 0
+
+
+class CountedRows:
+    """A session that counts the rows that it gave."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.rows = 0
+
+    def execute(self, statement: str, values: Values = (), /) -> CountedResult:
+        return CountedResult(self, self._session.execute(statement, values))
+
+    def executemany(self, statement: str, rows: Iterable[Values], /) -> object:
+        return self._session.executemany(statement, rows)
+
+
+class CountedResult:
+    def __init__(self, session: CountedRows, result: Result) -> None:
+        self._session, self._result = session, result
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - cells have the types that the statement asks for
+        row = self._result.fetchone()
+        self._session.rows += row is not None
+        return row
+
+    def fetchall(self) -> list[Any]:
+        rows = self._result.fetchall()
+        self._session.rows += len(rows)
+        return rows
+
+    def close(self) -> None:
+        self._result.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fetchall())
 
 
 def test_a_reader_behind_many_rows_holds_those_alone_that_changed_since(
@@ -240,20 +297,23 @@ def test_a_reader_behind_many_rows_holds_those_alone_that_changed_since(
 
     monkeypatch.setattr(base, "_memory", noted)
     with reading(log.store, task_contracts.VIEW) as now:
-        told = [list(now.rows.prefixed("", newest_first=newest)) for newest in (False, True)]
+        told = [list(task_contracts.tasks(now.rows, newest_first=newest)) for newest in (False, True)]
         (above,) = held
-        assert {key for (key,) in above.execute(f"SELECT key FROM {task_contracts.VIEW.table}")} == {  # noqa: S608 - our own table
+        keys = {key for (key,) in above.execute(f"SELECT key FROM {task_contracts.VIEW.table}")}  # noqa: S608 - our own table
+        assert keys == {
             tasks[3],
             tasks[7],
             tasks[20],
+            *(key for key in keys if key.endswith(f"{told[0][20]['began']:016x}")),
         }
+        assert len(keys) == 5  # of the lists, those of all tasks and of its peer have the new one
         one = now.rows.get(tasks[7])
         assert now.lag == 6
     assert [row["task"] for row in told[0]] == tasks
     assert told[1] == told[0][::-1]
     rebuild(log.store, task_contracts.VIEW)
     with reading(log.store, task_contracts.VIEW) as now:
-        assert (now.lag, list(now.rows.prefixed(""))) == (0, told[0])
+        assert (now.lag, list(task_contracts.tasks(now.rows))) == (0, told[0])
         assert now.rows.get(tasks[7]) == one
 
 

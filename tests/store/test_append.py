@@ -229,6 +229,8 @@ def test_tags_find_records_in_log_order(store: Store) -> None:
     assert [record.n for record in store.tagged(tag, desc=True, limit=2)] == [4, 3]
     assert store.tagged("context:nobody:c-1") == []
     assert store.tagged_prefix("context:", 2) == [(tag, 0), (tag, 1)]
+    assert store.tagged_peers("context") == [tag.split(":")[1]]
+    assert store.tagged_peers("contex") == store.tagged_peers("trace:") == []
     record = store.record(3)
     assert tags_of(record.stream, record.type, record.data) == (tag,)
 

@@ -99,7 +99,7 @@ class LedgerSide:
         from a2a_ledger_projections.base import reading  # noqa: PLC0415 - same
 
         with reading(self.ledger.store, task_contracts.VIEW) as now:
-            return [str(row["task"]) for row in now.rows.prefixed("")]
+            return [row["task"] for row in task_contracts.tasks(now.rows)]
 
     def events(self, task: str) -> list[Record]:
         """Return the stream of one task."""

@@ -126,14 +126,11 @@ def tasks(  # noqa: PLR0913 - one argument an option
         at_peer = find_peer(ledger.store, peer)["peer"] if peer else None
         with reading(ledger.store, task_contracts.VIEW) as now:
             if state is not None:
-                _check_state(state, (cast("TaskRow", row)["state"] for row in now.rows.prefixed("")))
+                _check_state(state, (row["state"] for row in task_contracts.tasks(now.rows)))
             wanted = (
                 row
-                for row in (cast("TaskRow", found) for found in now.rows.prefixed("", newest_first=True))
-                if (state is None or row["state"] == state)
-                and (at_peer is None or row["peer"] == at_peer)
-                and (not findings or row["findings"])
-                and (not stalled or row["task"] in stalls)
+                for row in task_contracts.tasks(now.rows, peer=at_peer, findings=findings, newest_first=True)
+                if (state is None or row["state"] == state) and (not stalled or row["task"] in stalls)
             )
             page = _page(wanted, skip, limit)
         _name_peers(page, ledger.store)

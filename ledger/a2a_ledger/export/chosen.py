@@ -107,10 +107,9 @@ def choose_context(store: Store, context: str, before: int) -> Chosen:
         UsageError: there is none.
     """
     tasks: set[str] = set()
-    for tag in store.tags_under("context:", sys.maxsize):
-        if tag.split(":", 2)[2] == context:
-            places = store.tagged_places(tag)
-            tasks |= {stream[5:] for n, stream in places if stream.startswith("task:") and n < before}
+    for peer in store.tagged_peers("context"):
+        places = store.tagged_places(f"context:{peer}:{context}")
+        tasks |= {stream[5:] for n, stream in places if stream.startswith("task:") and n < before}
     if not tasks:
         raise UsageError(
             f"no task of context {context[:80]!r} that the signed head covers: `a2a-ledger tasks` names them"

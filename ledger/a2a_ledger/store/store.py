@@ -210,6 +210,20 @@ class Store:
                 found.append(row[0])
         return found
 
+    def tagged_peers(self, kind: str) -> list[str]:
+        """Return the peers that tags `<kind>:<peer>:…` name, sorted; one look a peer, however many tags there are."""
+        found: list[str] = []
+        after = f"{kind}:"
+        with self._database.reading() as connection:
+            while True:
+                row: tuple[str] | None = connection.execute(
+                    "SELECT tag FROM ledger_tags WHERE tag > ? AND tag < ? ORDER BY tag LIMIT 1", (after, f"{kind};")
+                ).fetchone()
+                if row is None:
+                    return found
+                found.append(row[0].split(":", 2)[1])
+                after = f"{kind}:{found[-1]};"  # the character behind the colon: over all tags of this peer
+
     def tagged_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Return tags that begin with `prefix`, with the log indices of their records."""
         with self._database.reading() as connection:
