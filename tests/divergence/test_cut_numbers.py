@@ -45,6 +45,7 @@ NUMBERS: list[tuple[str, object]] = [
     ("83749201", [1, 83749201, "x"]),
     ("83749201", {"deep": [{"er": 83749201}]}),
     ("83749201", 'in "a text" \\ 83749201'),
+    ("83749201", 'one " and 83749201'),
 ]
 """What is cut, and where it stands in a value of the peer's."""
 
@@ -161,7 +162,4 @@ def test_digits_that_are_cut_out_of_any_json_leave_json(data: Json, pick: Random
     for digit in (b"1", b"2"):
         filled = filled_numbers(octets, holes, digit)
         assert len(filled) == len(octets)
-        kinds = re.sub(rb"[0-9]", b"0", filled)
-        assert kinds.count(b"0") + filled.count(b".") == re.sub(rb"[0-9]", b"0", octets).count(b"0") + octets.count(
-            b"."
-        )
+        json.loads(filled, parse_int=str, parse_float=str)  # of very many digits none is made a number

@@ -251,8 +251,10 @@ def request_leg_of(record: Record, sign: str = STAR) -> Leg:
 def message_body(record: Record, sign: str = STAR) -> bytes | None:
     """Return a message's body as `content` does, where a hole lies outside of a JSON string with a number in it."""
     octets = content(record, "body", sign)
+    if octets is None:
+        return None
     holes = _holes(record)
-    return octets if octets is None or not holes else filled_numbers(octets, holes, _DIGITS[sign])
+    return filled_numbers(octets, holes, _DIGITS[sign]) if holes else octets
 
 
 def body_cut(record: Record) -> bytes | None:

@@ -196,33 +196,25 @@ class Store:
                 (self._database.tag_cell(tag), after, limit),
             ).fetchall()
 
-    def tags_under(self, prefix: str, limit: int) -> list[str]:
+    def tags_under(self, prefix: str, limit: int, *, after: str = "") -> list[str]:
         """Return different tags that begin with `prefix`, sorted; costs what they are, not how often each stands."""
         found: list[str] = []
+        low, high = max(prefix, after), prefix + "\U0010ffff"
+        asked = "SELECT tag FROM ledger_tags WHERE tag > ? AND tag < ? ORDER BY tag LIMIT 1"
         with self._database.reading() as connection:
-            while len(found) < limit:
-                row: tuple[str] | None = connection.execute(
-                    "SELECT tag FROM ledger_tags WHERE tag > ? AND tag < ? ORDER BY tag LIMIT 1",
-                    (found[-1] if found else prefix, prefix + "\U0010ffff"),
-                ).fetchone()
-                if row is None:
-                    break
-                found.append(row[0])
+            while len(found) < limit and (row := connection.execute(asked, (low, high)).fetchone()):
+                low = str(row[0])
+                found.append(low)
         return found
 
     def tagged_peers(self, kind: str) -> list[str]:
         """Return the peers that tags `<kind>:<peer>:…` name, sorted; one look a peer, however many tags there are."""
         found: list[str] = []
         after = f"{kind}:"
-        with self._database.reading() as connection:
-            while True:
-                row: tuple[str] | None = connection.execute(
-                    "SELECT tag FROM ledger_tags WHERE tag > ? AND tag < ? ORDER BY tag LIMIT 1", (after, f"{kind};")
-                ).fetchone()
-                if row is None:
-                    return found
-                found.append(row[0].split(":", 2)[1])
-                after = f"{kind}:{found[-1]};"  # the character behind the colon: over all tags of this peer
+        while tags := self.tags_under(f"{kind}:", 1, after=after):
+            found.append(tags[0].split(":", 2)[1])
+            after = f"{kind}:{found[-1]};"  # the character behind the colon: over all tags of this peer
+        return found
 
     def tagged_prefix(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Return tags that begin with `prefix`, with the log indices of their records."""

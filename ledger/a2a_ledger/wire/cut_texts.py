@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_ledger.events import Json
 
 _DEEPEST = 128
-_ESCAPED = re.compile(rb"\\\\.", re.DOTALL)
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _ZERO = re.compile(rb"(?:^|[^0-9.eE+-])-?0\Z")
 
 
