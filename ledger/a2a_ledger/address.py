@@ -16,6 +16,7 @@ import string
 import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 CARD_PATH = "/.well-known/agent-card.json"
 """Where A2A 0.3 and later serve the public card (A2A 1.0 section 8.2)."""
@@ -222,6 +223,15 @@ def _encoded(text: str) -> str:
         char if char in _AS_IT_IS else "".join(f"%{octet:02X}" for octet in char.encode("utf-8", "surrogatepass"))
         for char in capitals
     )
+
+
+def is_http_url(url: str) -> bool:
+    """Say whether this is an http or https url with a host, to which something can be sent."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def origin_of(url: str) -> str:

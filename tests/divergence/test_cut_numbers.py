@@ -75,18 +75,18 @@ def test_what_stands_beside_a_number_that_was_cut_is_compared(cut: str, value: o
 
 
 @pytest.mark.parametrize(
-    ("before", "later", "rules"),
+    ("before", "later"),
     [
-        ({"total": 83749201, "in": "EUR"}, {"total": 83749201, "in": "EUR"}, []),
-        ({"total": 83749201, "in": "EUR"}, {"total": 83749201, "in": "USD"}, []),  # data with a cut is not compared
-        ({"total": 100, "in": "EUR"}, {"total": 900, "in": "EUR", "at": 83749201}, []),
+        ({"total": 83749201, "in": "EUR"}, {"total": 83749201, "in": "EUR"}),
+        ({"total": 83749201, "in": "EUR"}, {"total": 83749201, "in": "USD"}),  # data with a cut is not compared
+        ({"total": 100, "in": "EUR"}, {"total": 900, "in": "EUR", "at": 83749201}),
     ],
 )
-def test_data_with_a_number_that_was_cut_is_compared_with_nothing(before: Json, later: Json, rules: list[str]) -> None:
+def test_data_with_a_number_that_was_cut_is_compared_with_nothing(before: Json, later: Json) -> None:
     story = begun()
     for cut, data in ((None, before), ("83749201", later)):
         tell(story, cut, 0, artifacts=[{"artifactId": "a1", "parts": [{"data": data}]}])
-    assert [one.rule for one in story.findings()] == rules
+    assert story.findings() == []
 
 
 def test_a_history_beside_a_number_that_was_cut_is_held_against_the_one_before() -> None:

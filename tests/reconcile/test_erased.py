@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from a2a_ledger.erasing import erase_content
 from a2a_ledger.reconcile import reconcile
 from tests.reconcile.sides import Dispute, side
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def two() -> Iterator[Dispute]:
-    dispute = Dispute()
-    yield dispute
-    dispute.close()
 
 
 @pytest.mark.parametrize("who", ["client", "agent", "both"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,16 +11,6 @@ from a2a_ledger.codec import Content, Withheld
 from a2a_ledger.events import MessageRecorded
 from tests.divergence.story import URL, task
 from tests.reconcile.sides import REQUIRED, Dispute, kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def two() -> Iterator[Dispute]:
-    dispute = Dispute()
-    yield dispute
-    dispute.close()
 
 
 def _with_token(two: Dispute, *, hidden: bytes, other: bytes, tail: bytes = b'"}}') -> list[tuple[str, str]]:

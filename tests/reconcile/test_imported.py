@@ -23,7 +23,6 @@ from tests.reconcile.sides import Dispute, kinds
 from tests.reconcile.test_real_traffic import WELL_KNOWN, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from a2a_ledger.codec import Record
@@ -38,13 +37,6 @@ __all__ = ["agent", "make_guard", "open_ledger"]
 FILE = "f1" * 32
 POLL = f"{URL}/tasks/T1"
 WORKING = b'{"id": "T1", "contextId": "C1", "status": {"state": "TASK_STATE_WORKING"}}'
-
-
-@pytest.fixture
-def two() -> Iterator[Dispute]:
-    dispute = Dispute()
-    yield dispute
-    dispute.close()
 
 
 def exchange(story: LedgerStory, request: bytes, answer: bytes) -> None:

@@ -20,7 +20,7 @@ from tests.reconcile.sides import OPTIONAL, REQUIRED, AgentStory, Dispute, kinds
 from tests.reconcile.test_real_traffic import WELL_KNOWN, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from a2a_ledger.codec import Content, Record
     from a2a_ledger.events import Event, Json, JsonObject
@@ -57,13 +57,6 @@ class ProxyStory(AgentStory):
         if isinstance(event, CardServed) and self.fetched is not None:
             event = replace(event, fetch=self.fetched.ref)
         return LedgerStory.add(self, event, stream, blobs, how)
-
-
-@pytest.fixture
-def two() -> Iterator[Dispute]:
-    dispute = Dispute()
-    yield dispute
-    dispute.close()
 
 
 def through_proxy(two: Dispute, served: JsonObject, *, named: bool = True, late: bool = False) -> TaskReport:

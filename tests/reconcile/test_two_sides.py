@@ -13,16 +13,7 @@ from tests.divergence.story import card, task, update
 from tests.reconcile.sides import REQUIRED, Dispute, kinds, side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from a2a_ledger.events import JsonObject
-
-
-@pytest.fixture
-def two() -> Iterator[Dispute]:
-    dispute = Dispute()
-    yield dispute
-    dispute.close()
 
 
 def test_two_honest_records_of_one_task_are_consistent(two: Dispute) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from a2a_ledger.address import is_http_url
 from a2a_ledger.capture.formats import FORMATS, opened
 from a2a_ledger.capture.import_exchanges import Importer
 from a2a_ledger.capture.import_held import Held
@@ -79,12 +79,7 @@ def import_file(  # noqa: PLR0913 - all that can be said about a file, each name
 
 def _is_address(url: str) -> bool:
     """Say whether a message can be sent there: what is no url has no place in which a password is looked for."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    return usable and not any(sign.isspace() or sign in "\\\x00" for sign in url)
+    return is_http_url(url) and not any(sign.isspace() or sign in "\\\x00" for sign in url)
 
 
 def _go_on(job: Importer, start: Start, steps: Iterator[Entry], ledger: ContractLedger, source: Source) -> None:

@@ -10,7 +10,7 @@ import click
 from a2a_ledger.cli.anchor_peers import peers
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import clean, note, print_json
-from a2a_ledger.cli.reading import read_input, reading_of
+from a2a_ledger.cli.reading import read_as, read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.verb import Verb, VerbGroup
 
@@ -155,12 +155,7 @@ def timestamp(
 
     with session.writing(follow=False) as ledger:
         chosen = ledger.settings.anchor
-        if file is not None:
-            octets = read_input(file, "root certificates")
-            with reading_of(file):
-                roots = read_roots(octets)
-        else:
-            roots = time_roots(ledger)
+        roots = read_as(file, "root certificates", read_roots) if file is not None else time_roots(ledger)
         named = url or chosen.timestamp
         if named is None or not roots:
             raise UsageError(
@@ -217,9 +212,7 @@ def fork(session: Session, *, file: Path, trust: tuple[str, ...]) -> None:
 def _policy_in(file: Path) -> Policy:
     from a2a_ledger.anchors.witness import read_witnesses  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    octets = read_input(file, "a policy")
-    with reading_of(file):
-        return read_witnesses(octets)
+    return read_as(file, "a policy", read_witnesses)
 
 
 anchor.add_command(peers)

@@ -12,7 +12,7 @@ from a2a_ledger.cli.card_manifest import manifest
 from a2a_ledger.cli.card_source import METAVAR, load
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import host, print_json, short_hash
-from a2a_ledger.cli.reading import read_input, reading_of
+from a2a_ledger.cli.reading import read_as
 from a2a_ledger.cli.session import pass_session, user
 from a2a_ledger.cli.verb import Verb, VerbGroup
 
@@ -180,9 +180,7 @@ def read_profile(session: Session, named: str | None) -> Profile:
     from a2a_ledger.contract import default_profile, parse_profile  # noqa: PLC0415 - a heavy import belongs to the verb
 
     if named is not None:
-        octets = read_input(Path(named), "a profile, TOML")
-        with reading_of(Path(named)):
-            return parse_profile(octets)
+        return read_as(Path(named), "a profile, TOML", parse_profile)
     if session.place:
         with session.reading() as ledger:
             return ledger.profile

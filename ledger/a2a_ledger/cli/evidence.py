@@ -12,7 +12,7 @@ import click
 
 from a2a_ledger.cli.errors import DISPROVED, UNDECIDED
 from a2a_ledger.cli.output import clean, counted, note, place, print_json, progress, styled
-from a2a_ledger.cli.reading import MAX_BUNDLE, MAX_HEAD, read_input, reading_of
+from a2a_ledger.cli.reading import MAX_BUNDLE, MAX_HEAD, read_as, read_input
 from a2a_ledger.cli.session import pass_session
 from a2a_ledger.cli.table import print_table
 from a2a_ledger.cli.verb import Verb
@@ -319,9 +319,7 @@ def _size_of(store: Store, file: Path) -> int:
 def _profile(file: Path) -> Profile:
     from a2a_ledger.contract import parse_profile  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    octets = read_input(file, "a profile")
-    with reading_of(file):
-        return parse_profile(octets)
+    return read_as(file, "a profile", parse_profile)
 
 
 def _letters(given: str | None) -> Sequence[str]:
@@ -345,9 +343,7 @@ def _letters(given: str | None) -> Sequence[str]:
 def _policy(file: Path) -> Policy:
     from a2a_ledger.policy import parse_policy  # noqa: PLC0415 - a heavy import belongs to the verb
 
-    octets = read_input(file, "a policy")
-    with reading_of(file):
-        return parse_policy(octets)
+    return read_as(file, "a policy", parse_policy)
 
 
 def _print_report(report: Report, *, trusting: bool) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from a2a_ledger.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
 MAX_INPUT = 16 << 20
@@ -22,6 +22,7 @@ MAX_BUNDLE = 1 << 30  # archive.form.MAX_TOTAL, without the import
 """Octets of a bundle (docs/format.md section 11)."""
 
 _CHUNK = 1 << 20
+_T = TypeVar("_T")
 
 
 def read_input(source: Path, expected: str, *, limit: int = MAX_INPUT) -> bytes:
@@ -46,6 +47,23 @@ def read_input(source: Path, expected: str, *, limit: int = MAX_INPUT) -> bytes:
         return _read(source, sys.stdin.buffer, expected, limit)
     except (OSError, ValueError) as e:
         raise UsageError(f"{source}: cannot be read ({getattr(e, 'strerror', None) or e}); expected {expected}") from e
+
+
+def read_as(source: Path, expected: str, parse: Callable[[bytes], _T]) -> _T:
+    """Return what the bytes of a file, or of standard input for `-`, say.
+
+    Args:
+        source: what the person named.
+        expected: what should be there, for the error.
+        parse: reads the bytes.
+
+    Raises:
+        UsageError: it cannot be read, or is too large; or `parse` raises it, then behind the file's name.
+        FormatError: `parse` raises it, then behind the file's name.
+    """
+    octets = read_input(source, expected)
+    with reading_of(source):
+        return parse(octets)
 
 
 @contextmanager

@@ -125,7 +125,7 @@ class LedgerSide:
 
 def _side(place: Path, policy_file: Path | None, option: str, open_ledgers: ExitStack) -> Side:
     """Read one side: a directory is a ledger, everything else has to be a bundle."""
-    from a2a_ledger.cli.reading import MAX_BUNDLE, read_input, reading_of  # noqa: PLC0415 - a heavy import belongs to the verb
+    from a2a_ledger.cli.reading import MAX_BUNDLE, read_as, read_input  # noqa: PLC0415 - a heavy import belongs to the verb
     from a2a_ledger.policy import parse_policy  # noqa: PLC0415 - same
     from a2a_ledger.reconcile import bundle_side, ledger_report  # noqa: PLC0415 - same
 
@@ -137,11 +137,7 @@ def _side(place: Path, policy_file: Path | None, option: str, open_ledgers: Exit
             )
         ledger = open_ledgers.enter_context(Session(str(place), as_json=False).reading())
         return LedgerSide(ledger, ledger_report(ledger.origin))
-    policy = None
-    if policy_file is not None:
-        octets = read_input(policy_file, "a policy")
-        with reading_of(policy_file):
-            policy = parse_policy(octets)
+    policy = read_as(policy_file, "a policy", parse_policy) if policy_file is not None else None
     return bundle_side(read_input(place, "a bundle, or a ledger's directory", limit=MAX_BUNDLE), policy)
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from a2a_ledger.address import normal_url, origin_of
+from a2a_ledger.address import is_http_url, normal_url, origin_of
 from a2a_ledger.capture.server.incoming import WHOLE_SERVER
 from a2a_ledger.errors import UsageError
 
@@ -95,12 +95,8 @@ def _path(target: bytes) -> str:
 
 
 def _base(url: str, option: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable, parts = False, urlsplit("")
-    if not usable or parts.query or parts.fragment or parts.username is not None:
+    parts = urlsplit(url) if is_http_url(url) else None
+    if parts is None or parts.query or parts.fragment or parts.username is not None:
         found = "more than that" if any(sign in url for sign in "@?#") else repr(url)  # it may be a credential
         raise UsageError(f"{option}: expected a base url such as https://agent.example, found {found}")
     return url.rstrip("/")
